@@ -1,0 +1,204 @@
+//! Sources and sinks: the edges of a job.
+//!
+//! A connector is a file with its declared options, one line in the list below, one example in `sql-examples/`.
+//! It may offer a [`Source`], a [`Sink`], or both.
+//!
+//! A source is a set of splits (a file, a partition), each read by one subtask. Every split has a replayable position;
+//! the runtime takes the positions at a barrier, keeps them in the checkpoint, and hands them back after a restart.
+//!
+//! A sink's subtasks write rows as they come. At a barrier each one *prepares*: what it wrote becomes durable but not
+//! visible, and it hands over a [`Committable`]. Once the checkpoint's manifest is durable, and only then, the job
+//! *commits* the committables. Committing is idempotent: after a crash the same committables are committed again.
+
+use std::sync::Arc;
+
+use arrow::datatypes::SchemaRef;
+use futures::future::BoxFuture;
+
+use crate::catalog::{DeclaredOption, TableDefinition};
+use crate::changelog::{ChangeBatch, ChangelogMode, CheckpointId};
+use crate::error::Result;
+
+/// One line of the list of connectors.
+pub struct Connector {
+    /// The name in `'connector' = '…'`.
+    pub name: &'static str,
+    /// Its own options, without `connector`, `format` and the format's.
+    pub options: &'static [DeclaredOption],
+    /// Whether it takes `'format' = '…'`.
+    pub takes_format: bool,
+    /// Makes the source, if the connector can be read.
+    pub source: Option<fn(&ConnectorContext) -> Result<Arc<dyn Source>>>,
+    /// Makes the sink, if the connector can be written.
+    pub sink: Option<fn(&ConnectorContext) -> Result<Arc<dyn Sink>>>,
+}
+
+/// What a connector is made from.
+#[derive(Clone)]
+pub struct ConnectorContext {
+    /// The table; its options have been checked.
+    pub table: Arc<TableDefinition>,
+    /// Where `print` and `stdout` tables write, and `stdin` tables read: the binary's own streams, or a program's.
+    pub console: Arc<dyn Console>,
+    /// Whether the job reads bounded input to its end (`execution.runtime-mode = batch` asks for it).
+    pub batch: bool,
+    /// The session's time zone (`table.local-time-zone`).
+    pub zone: chrono_tz::Tz,
+}
+
+/// The standard streams, as handed in by whoever runs the engine: only the binary prints.
+pub trait Console: Send + Sync {
+    /// Writes to standard output (`error`: to standard error), as a whole.
+    ///
+    /// # Errors
+    /// If the stream is closed.
+    fn write(&self, error: bool, bytes: &[u8]) -> std::io::Result<()>;
+
+    /// Opens standard input; each call gives the same stream.
+    fn input(&self) -> Box<dyn std::io::Read + Send>;
+}
+
+/// A split's name and its position, as the connector writes them: both go into the checkpoint's manifest.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct SplitPosition {
+    /// Unique within the source, stable over restarts (a path, a partition number).
+    pub split: String,
+    /// Where to go on, in the connector's own form.
+    pub position: serde_json::Value,
+}
+
+/// A table that can be read.
+pub trait Source: Send + Sync {
+    /// The kinds of change it delivers.
+    fn mode(&self) -> ChangelogMode;
+
+    /// Whether it ends by itself.
+    fn bounded(&self) -> bool;
+
+    /// Opens the reader of subtask `subtask` of `parallelism`.
+    ///
+    /// `projection` are indices into the table's scan schema ([`TableDefinition::scan_schema`]), ascending. `restored`
+    /// are the positions of *all* splits of the checkpoint, or `None` on a fresh start: the reader takes the splits that
+    /// are its own by a stable rule over split names, and skips those that were read to the end.
+    ///
+    /// # Errors
+    /// If the data cannot be opened.
+    fn open(
+        &self,
+        subtask: usize,
+        parallelism: usize,
+        projection: &[usize],
+        restored: Option<&[SplitPosition]>,
+    ) -> Result<Box<dyn SourceReader>>;
+}
+
+/// What a reader delivers.
+#[derive(Debug)]
+pub enum SourceEvent {
+    /// Rows with the projected columns.
+    Changes(ChangeBatch),
+    /// Nothing at present; more may come.
+    Idle,
+    /// Nothing comes any more.
+    End,
+}
+
+/// One subtask's reader of a source.
+pub trait SourceReader: Send {
+    /// Waits for the next rows. Dropping the future loses nothing: the next call delivers what this one would have.
+    /// After `Idle` the next call waits until there is something.
+    fn next(&mut self) -> BoxFuture<'_, Result<SourceEvent>>;
+
+    /// The positions of all splits this reader knows, after all that `next` has delivered.
+    fn positions(&self) -> Vec<SplitPosition>;
+
+    /// What is done so far, for progress and metrics.
+    fn progress(&self) -> Progress {
+        Progress::default()
+    }
+}
+
+/// How far a reader is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Bytes read.
+    pub bytes: u64,
+    /// Bytes there are, if known.
+    pub total_bytes: Option<u64>,
+    /// Rows skipped because they could not be parsed (`ignore-parse-errors`).
+    pub skipped_rows: u64,
+}
+
+/// What a sink promises when the job fails and goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Guarantee {
+    /// Rows may be lost or doubled.
+    None,
+    /// Rows may be doubled.
+    AtLeastOnce,
+    /// Writing a row again changes nothing.
+    Idempotent,
+    /// Rows become visible when their checkpoint commits, once.
+    ExactlyOnce,
+}
+
+/// What a sink subtask has made durable for one checkpoint, in the sink's own form; it goes into the manifest.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Committable(pub serde_json::Value);
+
+/// A table that can be written.
+pub trait Sink: Send + Sync {
+    /// The kinds of change it can take.
+    fn accepts(&self) -> ChangelogMode;
+
+    /// What it promises.
+    fn guarantee(&self) -> Guarantee;
+
+    /// Opens the writer of one subtask. `sink` is the sink's stable name within the job, `incarnation` counts the
+    /// job's starts, so that leftovers of earlier ones can be told apart.
+    ///
+    /// # Errors
+    /// If the target cannot be written.
+    fn open(&self, sink: &str, subtask: usize, incarnation: u64, schema: SchemaRef) -> Result<Box<dyn SinkWriter>>;
+
+    /// Makes the rows of a checkpoint visible. Called after its manifest is durable, and again after a crash.
+    ///
+    /// # Errors
+    /// If it cannot be known whether the rows are visible: the job stops rather than lose them.
+    fn commit(&self, _committables: &[Committable]) -> Result<()> {
+        Ok(())
+    }
+
+    /// Removes leftovers of incarnations before `incarnation` that no checkpoint names. Called at start, after the
+    /// committables of the restored checkpoint have been committed.
+    ///
+    /// # Errors
+    /// If leftovers cannot be removed.
+    fn clean(&self, _sink: &str, _incarnation: u64) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// One subtask's writer.
+pub trait SinkWriter: Send {
+    /// Takes rows.
+    ///
+    /// # Errors
+    /// If they cannot be written (a full disk, a closed pipe).
+    fn write(&mut self, batch: &ChangeBatch) -> Result<()>;
+
+    /// Everything written since the last barrier becomes durable, not visible; `None` if there was nothing. Called
+    /// also at the end of bounded input.
+    ///
+    /// # Errors
+    /// If it cannot be made durable: the checkpoint fails and with it the job.
+    fn prepare(&mut self, checkpoint: CheckpointId) -> Result<Option<Committable>>;
+
+    /// Pushes out what is buffered, for sinks whose rows are visible at once. Called when the input pauses.
+    ///
+    /// # Errors
+    /// As for [`SinkWriter::write`].
+    fn flush(&mut self) -> Result<()> {
+        Ok(())
+    }
+}

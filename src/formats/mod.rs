@@ -1,0 +1,89 @@
+//! Formats: bytes to rows and rows to bytes.
+//!
+//! A format is a file with its declared options and one line in the list. A [`Decoder`] is fed whole records' bytes (the
+//! connector finds where a split begins; the format finds where a record ends) and builds typed columns directly, only
+//! those that are wanted. An [`Encoder`] writes rows.
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+
+use crate::changelog::{ChangeBatch, ChangelogMode};
+use crate::error::Result;
+
+/// Turns bytes into rows. A decoder is fed a split's bytes in order from a record's start.
+pub trait Decoder: Send {
+    /// Decodes records from the front of `bytes`, until the batch is full or no whole record is left. Returns how many
+    /// bytes were consumed, always whole records. With `end`, the bytes are the split's last: a last record without a
+    /// line end is whole too.
+    ///
+    /// # Errors
+    /// On a malformed record that may not be skipped: names line and column; the connector adds the file.
+    fn decode(&mut self, bytes: &[u8], end: bool) -> Result<usize>;
+
+    /// Rows waiting in the decoder.
+    fn pending_rows(&self) -> usize;
+
+    /// Takes the rows decoded so far, with the projected columns.
+    ///
+    /// # Errors
+    /// If columns cannot be built.
+    fn flush(&mut self) -> Result<ChangeBatch>;
+
+    /// Tells the number of lines before the bytes that come next, for messages (after a restart).
+    fn set_line(&mut self, line: u64);
+
+    /// The number of lines consumed so far.
+    fn line(&self) -> u64;
+
+    /// Records skipped because they were malformed.
+    fn skipped(&self) -> u64;
+}
+
+/// Turns rows into bytes.
+pub trait Encoder: Send {
+    /// Appends the rows to `to`. Kinds are given only to formats that can write them.
+    ///
+    /// # Errors
+    /// If a value has no form in this format.
+    fn encode(&mut self, batch: &ChangeBatch, to: &mut Vec<u8>) -> Result<()>;
+
+    /// File name extension without the dot.
+    fn extension(&self) -> &'static str;
+}
+
+/// The kinds a format reads or writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FormatModes {
+    /// Kinds it delivers when read.
+    pub reads: ChangelogMode,
+    /// Kinds it takes when written.
+    pub writes: ChangelogMode,
+}
+
+/// What a decoder builds: the columns of `schema` picked by `projection` (indices into `schema`, ascending).
+#[derive(Debug, Clone)]
+pub struct Wanted {
+    /// All physical columns of the table, in order.
+    pub schema: SchemaRef,
+    /// Which to deliver.
+    pub projection: Vec<usize>,
+}
+
+impl Wanted {
+    /// The schema of the delivered columns.
+    ///
+    /// # Errors
+    /// If the projection does not fit the schema.
+    pub fn projected(&self) -> Result<SchemaRef> {
+        Ok(std::sync::Arc::new(self.schema.project(&self.projection)?))
+    }
+
+    /// Delivers `count` rows without columns: a count needs no column at all.
+    ///
+    /// # Errors
+    /// If the projection is not empty.
+    pub fn columnless(&self, count: usize) -> Result<RecordBatch> {
+        let options = arrow::array::RecordBatchOptions::new().with_row_count(Some(count));
+        Ok(RecordBatch::try_new_with_options(self.projected()?, Vec::new(), &options)?)
+    }
+}

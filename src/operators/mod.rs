@@ -1,0 +1,136 @@
+//! Operators: one synchronous state machine per file.
+//!
+//! An operator is handed changes, watermarks and barriers by the runtime and answers through an [`Output`]. It never
+//! waits, reads no clock and touches no disk; whatever it remembers lives in `state` and comes out in
+//! [`Operator::snapshot`]. A life, told as calls:
+//!
+//! ```text
+//! restore(saved)                      at most once, first; absent on a fresh start
+//! on_changes(port, batch)             any number of times, mixed with the following
+//! on_watermark(mark)                  already merged over the ports by the runtime; never goes back
+//! on_clock(now)                       when processing time has moved; bundles close, timers fire
+//! before_barrier() then snapshot(id)  at a checkpoint; what the first emits still belongs to the checkpoint
+//! on_end(port)                        once per port; after the last one everything that waits is emitted
+//! ```
+//!
+//! To add an operator: a file here, a node in `plan/stream.rs`, an arm in `runtime/build.rs`, a test.
+
+use crate::changelog::{ChangeBatch, CheckpointId, Event, Watermark};
+use crate::error::Result;
+use crate::state::{Restored, Snapshot};
+
+/// Which input of an operator: 0 for the first.
+pub type Port = usize;
+
+/// Milliseconds since the epoch on the job's clock.
+pub type ProcessingTime = i64;
+
+/// A synchronous state machine between edges.
+pub trait Operator: Send {
+    /// Rows have come on `port`.
+    ///
+    /// # Errors
+    /// Bad data (an expression that fails, a delete without its insert): the job ends with it.
+    fn on_changes(&mut self, port: Port, batch: ChangeBatch, out: &mut Output) -> Result<()>;
+
+    /// Event time has moved to `mark` on every active input.
+    ///
+    /// # Errors
+    /// As for [`Operator::on_changes`].
+    fn on_watermark(&mut self, mark: Watermark, out: &mut Output) -> Result<()> {
+        out.watermark(mark);
+        Ok(())
+    }
+
+    /// Processing time has moved to `now`. Called at least every few hundred milliseconds, and before each batch.
+    ///
+    /// # Errors
+    /// As for [`Operator::on_changes`].
+    fn on_clock(&mut self, _now: ProcessingTime, _out: &mut Output) -> Result<()> {
+        Ok(())
+    }
+
+    /// A barrier is about to pass: bundles that belong before it are emitted.
+    ///
+    /// # Errors
+    /// As for [`Operator::on_changes`].
+    fn before_barrier(&mut self, _out: &mut Output) -> Result<()> {
+        Ok(())
+    }
+
+    /// `port` has ended; a `Watermark::MAX` has come before the last end.
+    ///
+    /// # Errors
+    /// As for [`Operator::on_changes`].
+    fn on_end(&mut self, _port: Port, _out: &mut Output) -> Result<()> {
+        Ok(())
+    }
+
+    /// What is remembered, for checkpoint `at`: only what changed since the last call where the table allows it.
+    ///
+    /// # Errors
+    /// As for [`Operator::on_changes`].
+    fn snapshot(&mut self, _at: CheckpointId) -> Result<Snapshot> {
+        Ok(Snapshot::empty())
+    }
+
+    /// Takes back what snapshots held. Called once, before anything else.
+    ///
+    /// # Errors
+    /// If the saved state does not fit this operator.
+    fn restore(&mut self, from: Restored) -> Result<()> {
+        from.expect_empty()
+    }
+
+    /// Counts to show to people, e.g. late rows dropped; names are stable.
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
+}
+
+/// Where an operator puts what it emits: changes and watermarks, in order.
+///
+/// It holds the watermark promise by construction: a watermark that does not advance is not sent.
+#[derive(Debug)]
+pub struct Output {
+    events: Vec<Event>,
+    watermark: Watermark,
+}
+
+impl Default for Output {
+    fn default() -> Output {
+        Output { events: Vec::new(), watermark: Watermark::MIN }
+    }
+}
+
+impl Output {
+    /// Emits rows; an empty batch is dropped.
+    pub fn changes(&mut self, batch: ChangeBatch) {
+        if !batch.is_empty() {
+            self.events.push(Event::Changes(batch));
+        }
+    }
+
+    /// Emits a watermark, if it advances.
+    pub fn watermark(&mut self, mark: Watermark) {
+        if mark > self.watermark {
+            self.watermark = mark;
+            self.events.push(Event::Watermark(mark));
+        }
+    }
+
+    /// The last watermark emitted.
+    pub fn current_watermark(&self) -> Watermark {
+        self.watermark
+    }
+
+    /// Takes what has been emitted since the last call.
+    pub fn drain(&mut self) -> std::vec::Drain<'_, Event> {
+        self.events.drain(..)
+    }
+
+    /// Whether nothing has been emitted since the last [`Output::drain`].
+    pub fn is_empty(&self) -> bool {
+        self.events.is_empty()
+    }
+}

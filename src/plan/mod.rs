@@ -1,0 +1,3 @@
+//! Planning: statements to a stream graph.
+
+pub mod stream;

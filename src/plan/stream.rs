@@ -1,0 +1,180 @@
+//! The stream graph: what a job runs, as plain data.
+//!
+//! Nodes stand in topological order (inputs before users). A node's parameters refer to columns by index into its
+//! input's schema; expressions are DataFusion logical expressions over the input's columns by name, compiled by
+//! `runtime/build.rs`. Nothing here has awaited or touched a disk.
+
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use datafusion_common::DFSchemaRef;
+use datafusion_expr::Expr;
+
+use crate::catalog::TableDefinition;
+use crate::changelog::ChangelogMode;
+use crate::types::{AggregateCall, MiniBatch, WindowColumn, WindowSpec};
+
+/// Index of a node in [`StreamGraph::nodes`].
+pub type NodeId = usize;
+
+/// A job's plan.
+#[derive(Debug, Clone, Default)]
+pub struct StreamGraph {
+    /// Inputs before users.
+    pub nodes: Vec<Node>,
+}
+
+/// One operator of the plan.
+#[derive(Debug, Clone)]
+pub struct Node {
+    /// What it does.
+    pub kind: NodeKind,
+    /// Where its rows come from, by port.
+    pub inputs: Vec<Edge>,
+    /// The columns it emits.
+    pub schema: SchemaRef,
+    /// The kinds it emits.
+    pub mode: ChangelogMode,
+    /// Columns that identify a row of the emitted changelog; `None` if nothing less than the whole row does.
+    pub upsert_key: Option<Vec<usize>>,
+    /// Emitted columns that are event-time attributes.
+    pub rowtime: Vec<usize>,
+    /// Emitted columns that are processing-time attributes.
+    pub proctime: Vec<usize>,
+    /// What it remembers and for how long.
+    pub state: StateBound,
+    /// Whether it may run as several subtasks.
+    pub parallelism: NodeParallelism,
+    /// Stable name of the operator's state: equal plans give equal names.
+    pub uid: String,
+}
+
+/// How much an operator remembers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StateBound {
+    /// Nothing.
+    Stateless,
+    /// State that is bounded, and by what ("dropped when the watermark passes the window's end").
+    Bounded(String),
+    /// State that grows with the input, and what would bound it.
+    Unbounded(String),
+}
+
+/// How many subtasks an operator may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NodeParallelism {
+    /// As many as the job is configured for.
+    Any,
+    /// One.
+    Single,
+}
+
+/// An input of a node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Edge {
+    /// The producer.
+    pub from: NodeId,
+    /// Which subtask of the user gets a row.
+    pub distribution: Distribution,
+}
+
+/// How rows are spread over the subtasks of a node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Distribution {
+    /// Stay in the producer's subtask; if parallelism differs, any (round robin).
+    Forward,
+    /// By the key group of these columns.
+    Hash(Vec<usize>),
+    /// To every subtask.
+    Broadcast,
+    /// To subtask 0.
+    Single,
+}
+
+/// What a node does.
+#[derive(Debug, Clone)]
+pub enum NodeKind {
+    /// Reads a table: the columns `projection` of its scan schema, ascending.
+    Source {
+        /// The table.
+        table: Arc<TableDefinition>,
+        /// Indices into [`TableDefinition::scan_schema`].
+        projection: Vec<usize>,
+    },
+    /// Emits constant rows, then ends.
+    Values {
+        /// The rows.
+        rows: RecordBatch,
+    },
+    /// Filters (if there is a condition) and projects.
+    Calc {
+        /// Schema of the input, with qualifiers, over which the expressions are written.
+        input: DFSchemaRef,
+        /// Rows for which it is not true are dropped. In a changelog a dropped image of an update leaves the other alone.
+        condition: Option<Expr>,
+        /// One expression an emitted column.
+        projection: Vec<Expr>,
+    },
+    /// Derives watermarks from an expression over the input's rows.
+    WatermarkAssigner {
+        /// Schema of the input.
+        input: DFSchemaRef,
+        /// The event-time column.
+        column: usize,
+        /// Evaluates to the watermark of a row, a timestamp.
+        expression: Expr,
+        /// After this many milliseconds without rows the input counts as idle; 0: never.
+        idle_timeout_ms: u64,
+    },
+    /// `GROUP BY` over a changelog: emits keys then aggregates.
+    GroupAggregate {
+        /// Key columns of the input; empty for a global aggregate.
+        keys: Vec<usize>,
+        /// What is computed.
+        aggregates: Vec<AggregateCall>,
+        /// Whether the input is append-only, so that nothing need be kept for retraction.
+        append_only_input: bool,
+        /// Whether the user needs `-U`.
+        emit_update_before: bool,
+        /// Net changes per bundle, instead of every change.
+        mini_batch: Option<MiniBatch>,
+        /// Idle keys expire after so many milliseconds; 0: never.
+        ttl_ms: u64,
+    },
+    /// `GROUP BY` over windows of event time: emits keys, then window columns, then aggregates; append-only.
+    WindowAggregate {
+        /// Key columns of the input, without the window's.
+        keys: Vec<usize>,
+        /// The event-time column; a `Timestamp` of any unit.
+        time: usize,
+        /// How time is cut.
+        window: WindowSpec,
+        /// Which columns of the window are emitted after the keys, in this order.
+        window_columns: Vec<WindowColumn>,
+        /// What is computed.
+        aggregates: Vec<AggregateCall>,
+        /// Whether the input is append-only.
+        append_only_input: bool,
+    },
+    /// A window table function alone: appends `window_start`, `window_end`, `window_time`.
+    WindowAssign {
+        /// The event-time column.
+        time: usize,
+        /// How time is cut.
+        window: WindowSpec,
+    },
+    /// `UNION ALL`.
+    Union,
+    /// Drops `-U` rows: the user needs only the new image.
+    DropUpdateBefore,
+    /// Writes to a table.
+    Sink {
+        /// The table.
+        table: Arc<TableDefinition>,
+        /// Stable name of the sink within the job.
+        name: String,
+    },
+    /// Hands rows to whoever runs the query.
+    Collect,
+}

@@ -1,0 +1,5 @@
+//! Text to statements: the Flink dialect on top of `sqlparser`.
+
+mod statement;
+
+pub use statement::*;

@@ -1,0 +1,99 @@
+//! What an operator hands over at a checkpoint, and gets back after a restart.
+
+use arrow::array::{Array, RecordBatch, UInt16Array};
+
+use super::KeyGroupRange;
+use crate::error::{Error, Result};
+
+/// Name of the leading `UInt16` column of every keyed table's rows.
+pub const KEY_GROUP_COLUMN: &str = "__key_group";
+
+/// Who gets a table's rows after a restart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// The subtask that owns the row's key group; the first column is [`KEY_GROUP_COLUMN`].
+    Keyed,
+    /// Every subtask gets the rows of all former subtasks (small: watermarks, counters).
+    Broadcast,
+}
+
+/// The changes of one state table since the last snapshot.
+#[derive(Debug, Clone)]
+pub struct TableDelta {
+    /// The table's name within its operator.
+    pub table: String,
+    /// Who gets the rows back.
+    pub scope: Scope,
+    /// Whether this replaces everything saved before (a base), or adds to it (a delta).
+    pub base: bool,
+    /// Rows written: `[key group,] key columns…, value columns…`; `None` if none.
+    pub upserts: Option<RecordBatch>,
+    /// Keys removed: `[key group,] key columns…`; `None` if none. Apply them before `upserts`.
+    pub deletes: Option<RecordBatch>,
+}
+
+/// All that one operator subtask remembers, as changes since its last snapshot.
+#[derive(Debug, Clone, Default)]
+pub struct Snapshot {
+    /// One entry for each table that exists; a table without changes may be left out unless it is a base.
+    pub tables: Vec<TableDelta>,
+}
+
+impl Snapshot {
+    /// Nothing is remembered.
+    pub fn empty() -> Snapshot {
+        Snapshot::default()
+    }
+}
+
+/// What a restarted subtask gets back: for each table the deltas in the order in which they were taken, from the
+/// newest base on, already reduced to the key groups it owns.
+#[derive(Debug, Clone, Default)]
+pub struct Restored {
+    /// The deltas, oldest first; of one table or several.
+    pub deltas: Vec<TableDelta>,
+}
+
+impl Restored {
+    /// Nothing was saved.
+    pub fn empty() -> Restored {
+        Restored::default()
+    }
+
+    /// The deltas of one table, oldest first.
+    pub fn table<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a TableDelta> {
+        self.deltas.iter().filter(move |delta| delta.table == name)
+    }
+
+    /// For operators without state.
+    ///
+    /// # Errors
+    /// If something was saved for this operator after all.
+    pub fn expect_empty(&self) -> Result<()> {
+        match self.deltas.first() {
+            None => Ok(()),
+            Some(delta) => {
+                Err(Error::state(format!("saved state '{}' belongs to no operator of this plan", delta.table)))
+            }
+        }
+    }
+
+    /// The part that the owner of `range` needs.
+    ///
+    /// # Errors
+    /// If a keyed table lacks its key-group column.
+    pub fn restrict(mut self, range: KeyGroupRange) -> Result<Restored> {
+        for delta in self.deltas.iter_mut().filter(|delta| delta.scope == Scope::Keyed) {
+            for rows in [&mut delta.upserts, &mut delta.deletes].into_iter().flatten() {
+                let groups =
+                    rows.column(0).as_any().downcast_ref::<UInt16Array>().ok_or_else(|| {
+                        Error::state(format!("state table '{}' has no key group column", delta.table))
+                    })?;
+                let owned = groups.iter().map(|group| Some(group.is_some_and(|g| range.contains(g)))).collect();
+                *rows = arrow::compute::filter_record_batch(rows, &owned)?;
+            }
+        }
+        Ok(self)
+    }
+}

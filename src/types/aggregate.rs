@@ -1,0 +1,69 @@
+//! What an aggregation computes: the vocabulary that planner and operators share.
+
+use arrow::datatypes::FieldRef;
+
+/// Bundling of changes (`table.exec.mini-batch.*`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MiniBatch {
+    /// A bundle closes after so many rows.
+    pub size: u64,
+    /// A bundle closes after so many milliseconds.
+    pub latency_ms: u64,
+}
+
+/// One aggregate function applied to columns of the input.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AggregateCall {
+    /// Which.
+    pub function: AggregateFunction,
+    /// Argument columns of the input; empty for `COUNT(*)`.
+    pub arguments: Vec<usize>,
+    /// `DISTINCT`.
+    pub distinct: bool,
+    /// A Boolean column of the input: rows where it is not true are left out.
+    pub filter: Option<usize>,
+    /// Name, type and nullability of the result.
+    pub output: FieldRef,
+}
+
+/// The aggregate functions the operators know.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum AggregateFunction {
+    /// Rows, or rows whose argument is not NULL.
+    Count,
+    /// In the argument's own type as Flink types it; whole numbers wrap.
+    Sum,
+    /// As `Sum`, but 0 over no rows (`SUM0`).
+    SumZero,
+    /// Whole numbers truncate.
+    Avg,
+    /// Least.
+    Min,
+    /// Greatest.
+    Max,
+    /// Value of the first row to come.
+    FirstValue,
+    /// Value of the last row to come.
+    LastValue,
+    /// Texts joined by a separator.
+    ListAgg {
+        /// The separator.
+        separator: String,
+    },
+    /// Population or sample variance.
+    Variance {
+        /// Divide by n-1 instead of n.
+        sample: bool,
+    },
+    /// Square root of the variance.
+    StandardDeviation {
+        /// Divide by n-1 instead of n.
+        sample: bool,
+    },
+    /// All values, as a multiset.
+    Collect,
+    /// All values, as an array, NULLs included.
+    ArrayAgg,
+    /// The value of the only row; two rows are an error (scalar subqueries).
+    SingleValue,
+}

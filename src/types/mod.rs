@@ -1,0 +1,15 @@
+//! SQL types, their Arrow form, and how a cell prints.
+//!
+//! Rows live in Arrow columns, and most SQL types are an Arrow type. What Arrow cannot say (the length of a `CHAR(3)`,
+//! the precision of a `TIMESTAMP(1)`, that a map is a multiset) rides along as field metadata under
+//! [`TYPE_KEY`], so that it survives projections and views and is there when a cell prints.
+
+mod aggregate;
+mod cell;
+mod sql_type;
+mod window;
+
+pub use aggregate::{AggregateCall, AggregateFunction, MiniBatch};
+pub use cell::{CellFormat, RowFormat};
+pub use sql_type::{RowField, SqlType, TYPE_KEY};
+pub use window::{WindowColumn, WindowSpec};

@@ -1,0 +1,47 @@
+//! How event time is cut: the vocabulary that planner and operators share.
+
+/// How event time is cut into windows. All lengths are milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WindowSpec {
+    /// Windows of `size`, side by side, aligned to `offset` after the epoch.
+    Tumble {
+        /// Length.
+        size: i64,
+        /// Shift of the alignment.
+        offset: i64,
+    },
+    /// Windows of `size` that start every `slide`.
+    Hop {
+        /// Distance of starts.
+        slide: i64,
+        /// Length.
+        size: i64,
+        /// Shift of the alignment.
+        offset: i64,
+    },
+    /// Windows that start together every `size` and end every `step` within it.
+    Cumulate {
+        /// Distance of ends.
+        step: i64,
+        /// Greatest length.
+        size: i64,
+        /// Shift of the alignment.
+        offset: i64,
+    },
+    /// Windows that end after `gap` without a row.
+    Session {
+        /// The silence that ends a window.
+        gap: i64,
+    },
+}
+
+/// A column that a window gives to its rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WindowColumn {
+    /// `window_start`
+    Start,
+    /// `window_end`
+    End,
+    /// `window_time`: the end less 1 ms; an event-time attribute.
+    Time,
+}
