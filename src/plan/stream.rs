@@ -178,3 +178,22 @@ pub enum NodeKind {
     /// Hands rows to whoever runs the query.
     Collect,
 }
+
+impl NodeKind {
+    /// The operator's name, as `EXPLAIN` and metrics show it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            NodeKind::Source { .. } => "Source",
+            NodeKind::Values { .. } => "Values",
+            NodeKind::Calc { .. } => "Calc",
+            NodeKind::WatermarkAssigner { .. } => "WatermarkAssigner",
+            NodeKind::GroupAggregate { .. } => "GroupAggregate",
+            NodeKind::WindowAggregate { .. } => "WindowAggregate",
+            NodeKind::WindowAssign { .. } => "WindowTableFunction",
+            NodeKind::Union => "Union",
+            NodeKind::DropUpdateBefore => "DropUpdateBefore",
+            NodeKind::Sink { .. } => "Sink",
+            NodeKind::Collect => "Collect",
+        }
+    }
+}
