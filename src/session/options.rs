@@ -33,7 +33,7 @@ pub(super) const KNOWN: &[(&str, &str, &str)] = &[
     ("execution.state-recovery.path", "", "savepoint or checkpoint to begin from"),
     ("execution.state-recovery.fresh", "false", "ours: begin anew although there are checkpoints"),
     ("execution.state-recovery.ignore-unclaimed-state", "false", "go on although saved state fits no operator"),
-    ("restart-strategy.type", "", "none, fixed-delay or exponential-delay; exponential-delay with checkpoints if not set"),
+    ("restart-strategy.type", "", "none, fixed-delay or exponential-delay: whether a failed job goes on by itself"),
     ("restart-strategy.fixed-delay.attempts", "1", "restarts before the job has failed"),
     ("restart-strategy.fixed-delay.delay", "1 s", "time before a restart"),
     ("sql-client.execution.result-mode", "tableau", "how results are shown: tableau, changelog or table"),
@@ -201,8 +201,8 @@ impl SessionOptions {
         }
     }
 
-    /// How jobs called `job` are checkpointed; `None`: not at all.
-    pub(super) fn checkpoints(&self, job: &str) -> Result<Option<CheckpointConfig>> {
+    /// How jobs are checkpointed; `None`: not at all.
+    pub(super) fn checkpoints(&self) -> Result<Option<CheckpointConfig>> {
         let interval = self.duration("execution.checkpointing.interval")?;
         let directory = self.get("execution.checkpointing.dir").or_else(|| self.get("state.checkpoints.dir"));
         let restore_path = self.get("execution.state-recovery.path").map(|path| local_path(&path));
@@ -212,7 +212,8 @@ impl SessionOptions {
         let retained = self.integer("execution.checkpointing.num-retained")?.unwrap_or(1).max(1);
         let tolerable = self.integer("execution.checkpointing.tolerable-failed-checkpoints")?.unwrap_or(0).max(0);
         Ok(Some(CheckpointConfig {
-            directory: directory.map(|directory| local_path(&directory).join(folder_name(job))),
+            // Without a folder, checkpoints serve restarts within this process, as Flink keeps them in memory.
+            directory: directory.map_or_else(process_folder, |directory| local_path(&directory)),
             interval,
             retained: usize::try_from(retained).unwrap_or(1),
             aligned: self.aligned()?,
@@ -229,13 +230,17 @@ impl SessionOptions {
     pub(super) fn restart_strategy(&self) -> Result<RestartStrategy> {
         let strategy = self.get("restart-strategy.type").unwrap_or_default();
         match strategy.to_ascii_lowercase().as_str() {
-            "" => Ok(RestartStrategy::Default),
-            "none" | "off" | "disable" => Ok(RestartStrategy::Never),
+            "" | "none" | "off" | "disable" => Ok(RestartStrategy::None),
             "fixed-delay" | "fixeddelay" => Ok(RestartStrategy::FixedDelay {
                 attempts: u32::try_from(self.integer("restart-strategy.fixed-delay.attempts")?.unwrap_or(1)).unwrap_or(0),
                 delay: self.duration("restart-strategy.fixed-delay.delay")?.unwrap_or(Duration::from_secs(1)),
             }),
-            "exponential-delay" | "exponentialdelay" => Ok(RestartStrategy::ExponentialDelay),
+            "exponential-delay" | "exponentialdelay" => Ok(RestartStrategy::ExponentialDelay {
+                initial: self.duration("restart-strategy.exponential-delay.initial-backoff")?.unwrap_or(Duration::from_secs(1)),
+                maximum: self.duration("restart-strategy.exponential-delay.max-backoff")?.unwrap_or(Duration::from_secs(60)),
+                multiplier: 1.5,
+                attempts: None,
+            }),
             _ => Err(invalid("restart-strategy.type", &strategy, "none, fixed-delay or exponential-delay")),
         }
     }
@@ -250,7 +255,7 @@ fn local_path(text: &str) -> PathBuf {
     PathBuf::from(text.strip_prefix("file://").or_else(|| text.strip_prefix("file:")).unwrap_or(text))
 }
 
-/// A job's name as a folder's: what file systems do not take becomes `_`.
-fn folder_name(job: &str) -> String {
-    job.chars().map(|c| if c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '+') { c } else { '_' }).collect()
+/// A folder for checkpoints that need not outlive this process.
+fn process_folder() -> PathBuf {
+    std::env::temp_dir().join(format!("ebbflow-{}", std::process::id()))
 }

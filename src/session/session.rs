@@ -296,7 +296,7 @@ impl Session {
 
     fn job_config(&self, state: &State, name: String, durable: bool) -> Result<JobConfig> {
         let options = &state.options;
-        let checkpoint = if durable { options.checkpoints(&name)? } else { None };
+        let checkpoint = if durable { options.checkpoints()? } else { None };
         Ok(JobConfig {
             parallelism: options.parallelism()?.unwrap_or(self.engine.parallelism),
             batch: options.batch()?,

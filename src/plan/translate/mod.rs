@@ -140,11 +140,20 @@ impl<'a> Translation<'a> {
         &self.graph.nodes[id]
     }
 
-    /// Adds a node; its name for saved state is its kind and its number among the nodes of that kind.
+    /// Adds a node. Its name for saved state is its kind, with the table's name for those that have one, and a number
+    /// from the second of that name on.
     fn add(&mut self, kind: NodeKind, inputs: Vec<Edge>, facts: Facts) -> NodeId {
-        let name = kind.name();
-        let ordinal = self.graph.nodes.iter().filter(|node| node.kind.name() == name).count();
-        let uid = format!("{}-{ordinal}", name.to_lowercase());
+        let name = match &kind {
+            NodeKind::Source { table, .. } => format!("source-{}", table.name),
+            NodeKind::Sink { name, .. } => format!("sink-{name}"),
+            other => other.name().to_lowercase(),
+        };
+        let numbered = format!("{name}-");
+        let same = |uid: &str| uid.strip_prefix(&numbered).map_or(uid == name, |rest| rest.parse::<u32>().is_ok());
+        let uid = match self.graph.nodes.iter().filter(|node| same(&node.uid)).count() {
+            0 => name,
+            present => format!("{name}-{}", present + 1),
+        };
         self.graph.nodes.push(Node {
             kind,
             inputs,
