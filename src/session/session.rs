@@ -234,10 +234,10 @@ impl Session {
         let config = self.job_config(state, "query".to_string(), false)?;
         let schema = graph.nodes.last().map(|node| (Arc::clone(&node.schema), node.mode));
         let Some((schema, mode)) = schema else { return Err(Error::bug("a query without a result")) };
-        let batch = config.batch;
+        let (batch, zone) = (config.batch, config.zone);
         let _threads = self.engine.handle()?.enter();
         let running = runtime::start(graph, config)?;
-        Changes::new(running, schema, mode, batch).map(Outcome::Query)
+        Changes::new(running, schema, mode, batch, zone).map(Outcome::Query)
     }
 
     fn run_inserts(&self, state: &mut State, inserts: &[Insert]) -> Result<Outcome> {
