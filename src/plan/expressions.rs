@@ -117,8 +117,8 @@ pub(super) struct FlinkTypes;
 
 impl TypePlanner for FlinkTypes {
     fn plan_type_field(&self, sql_type: &sqlparser::ast::DataType) -> BindResult<Option<FieldRef>> {
-        let sql_type = sql::to_sql_type(sql_type).map_err(wrap)?;
-        Ok(Some(Arc::new(sql_type.to_field("", true))))
+        let (sql_type, nullable) = sql::sql_type_of(sql_type).map_err(wrap)?;
+        Ok(Some(Arc::new(sql_type.to_field("", nullable))))
     }
 }
 

@@ -59,14 +59,14 @@ impl<'a> Names<'a> {
 
     /// A query as a logical plan with Flink's types.
     pub(super) fn bind(&self, query: &Query) -> Result<LogicalPlan> {
-        let statement = sqlparser::ast::Statement::Query(Box::new(rewrite::query(query)?));
+        let statement = sqlparser::ast::Statement::Query(Box::new(rewrite::name_unnamed_columns(query)));
         let plan = self.planner().sql_statement_to_plan(statement).map_err(unwrap)?;
         typing::apply(plan, &self.functions).map_err(unwrap)
     }
 
     /// An expression over a table's columns, as SQL text, with Flink's types.
     pub(super) fn bind_expression(&self, text: &str, schema: &DFSchema) -> Result<Expr> {
-        let parsed = rewrite::expression(sql::parse_expression(text)?)?;
+        let parsed = sql::parse_expression(text)?;
         let expression =
             self.planner().sql_to_expr(parsed, schema, &mut PlannerContext::new()).map_err(unwrap)?;
         typing::apply_to_expression(expression, schema, &self.functions).map_err(unwrap)
@@ -122,7 +122,7 @@ impl<'a> Names<'a> {
         }
         let bound = sql::parse_query(&view.query)
             .and_then(|query| {
-                let statement = sqlparser::ast::Statement::Query(Box::new(rewrite::query(&query)?));
+                let statement = sqlparser::ast::Statement::Query(Box::new(rewrite::name_unnamed_columns(&query)));
                 self.planner().sql_statement_to_plan(statement).map_err(unwrap)
             })
             .map_err(|error| error.context(format!("in view '{name}'")));

@@ -14,7 +14,7 @@ use sqlparser::ast::{
 use super::error::wrap;
 use super::nodes::WindowNode;
 use crate::error::{Error, Span};
-use crate::sql::TABLE_MARKER;
+use crate::sql::TABLE_ARGUMENT;
 use crate::types::{SqlType, WindowSpec};
 
 /// Plans window table functions; every other relation is left to the binding library.
@@ -191,7 +191,7 @@ fn input_plan(
     let derived = |subquery| TableFactor::Derived { lateral: false, subquery, alias: None, sample: None };
     let factor = match data {
         SqlExpr::Subquery(query) => derived(query),
-        SqlExpr::Function(function) if function.name.to_string() == TABLE_MARKER => {
+        SqlExpr::Function(function) if function.name.to_string() == TABLE_ARGUMENT => {
             match arguments_of(&function).into_iter().next() {
                 Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(SqlExpr::Subquery(query)))) => derived(query),
                 Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(SqlExpr::Identifier(name)))) => table(vec![name]),

@@ -9,8 +9,7 @@ use super::job::{Changes, Job};
 use super::options::SessionOptions;
 use super::{show, tables};
 use crate::catalog::{Catalog, Relation};
-use crate::connectors::ConnectorContext;
-use crate::error::{Error, Result, Span};
+use crate::error::{Error, Result};
 use crate::functions::{FunctionContext, FunctionSet};
 use crate::plan::stream::StreamGraph;
 use crate::plan::{self, Planner};
@@ -181,12 +180,11 @@ impl Session {
                 state.catalog.create_database(&tables::last_name(&name), if_not_exists)?;
                 done("Database created")
             }
-            Statement::Drop { object: ObjectKind::Database, name, if_exists, .. } => {
-                let cascade = sql.to_ascii_uppercase().trim_end_matches(';').trim_end().ends_with("CASCADE");
+            Statement::Drop { object: ObjectKind::Database, name, if_exists, cascade, .. } => {
                 state.catalog.drop_database(&tables::last_name(&name), if_exists, cascade)?;
                 done("Database dropped")
             }
-            Statement::Drop { object, name, if_exists, temporary } => {
+            Statement::Drop { object, name, if_exists, temporary, .. } => {
                 done(tables::drop(&mut state, object, &name, if_exists, temporary)?)
             }
             Statement::Query(query) => {
