@@ -73,6 +73,11 @@ impl Lease {
         Ok(self.next - 1)
     }
 
+    /// From now on ids are greater than `id`, which another directory's checkpoint has.
+    pub fn raise_ids(&mut self, id: u64) {
+        self.next = self.next.max(id + 1);
+    }
+
     fn write_record(&self) -> Result<()> {
         let path = self.directory.join("incarnation");
         let temporary = self.directory.join("incarnation.tmp");
@@ -102,7 +107,9 @@ fn read_record(disk: &dyn Disk, directory: &Path) -> Result<Record> {
     match disk.read(&path) {
         Ok(bytes) => serde_json::from_slice(&bytes)
             .map_err(|error| Error::state(format!("'{}' is damaged: {error}", path.display()))),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Record { incarnation: 0, reserved_through: 0 }),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            Ok(Record { incarnation: 0, reserved_through: 0 })
+        }
         Err(error) => Err(Error::io("read", &path, &error)),
     }
 }

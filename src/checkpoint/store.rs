@@ -92,6 +92,11 @@ impl Store {
         self.lease.next_id()
     }
 
+    /// From now on ids are greater than `id`: it belongs to the checkpoint of another directory from which the job goes on.
+    pub fn raise_ids(&mut self, id: u64) {
+        self.lease.raise_ids(id);
+    }
+
     /// The newest checkpoint, if there is one, with its state. Afterwards the tables start with the bases that the
     /// restored operators hand over. Leftovers of a crash are removed.
     ///

@@ -165,11 +165,7 @@ fn fold_elements(values: &ArrayRef, offsets: &[i32], nulls: Option<&NullBuffer>,
     });
 }
 
-fn fold_numbers<T: ArrowPrimitiveType>(
-    array: &PrimitiveArray<T>,
-    hashes: &mut [u64],
-    bits: impl Fn(T::Native) -> u64,
-) {
+fn fold_numbers<T: ArrowPrimitiveType>(array: &PrimitiveArray<T>, hashes: &mut [u64], bits: impl Fn(T::Native) -> u64) {
     let values = array.values();
     fold(array.nulls(), hashes, |row, hash| mix(hash, bits(values[row])));
 }
