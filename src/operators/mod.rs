@@ -15,6 +15,12 @@
 //!
 //! To add an operator: a file here, a node in `plan/stream.rs`, an arm in `runtime/build.rs`, a test.
 
+mod consolidate;
+mod placeholders;
+
+pub use consolidate::Consolidate;
+pub use placeholders::*;
+
 use crate::changelog::{ChangeBatch, CheckpointId, Event, Watermark};
 use crate::error::Result;
 use crate::state::{Restored, Snapshot};

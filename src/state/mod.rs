@@ -5,8 +5,10 @@
 //! rescaling moves ranges. A snapshot holds, table by table, the rows whose keys changed since the last one
 //! ([`TableDelta`]); a base delta replaces everything before it.
 
+mod hash;
 mod key_group;
 mod snapshot;
 
+pub use hash::hash_rows;
 pub use key_group::{KeyGroupRange, key_group};
-pub use snapshot::{KEY_GROUP_COLUMN, Restored, Scope, Snapshot, TableDelta};
+pub use snapshot::{KEY_COLUMNS, KEY_GROUP_COLUMN, Restored, Scope, Snapshot, TableDelta};
