@@ -15,6 +15,12 @@
 //!
 //! To add an operator: a file here, a node in `plan/stream.rs`, an arm in `runtime/build.rs`, a test.
 
+mod aggregate;
+mod group_aggregate;
+mod images;
+
+pub use group_aggregate::{GroupAggregate, GroupAggregateParameters};
+
 use crate::changelog::{ChangeBatch, CheckpointId, Event, Watermark};
 use crate::error::Result;
 use crate::state::{Restored, Snapshot};

@@ -1,0 +1,1 @@
+//! Aggregates against plain recomputation.
