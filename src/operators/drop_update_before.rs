@@ -1,0 +1,32 @@
+//! Drops `-U`: for users that need only the new image of an updated row.
+
+use arrow::array::BooleanArray;
+
+use super::{Operator, Output, Port};
+use crate::changelog::{ChangeBatch, Kind, Kinds};
+use crate::error::Result;
+
+/// Drops `-U`.
+#[derive(Debug, Default)]
+pub struct DropUpdateBefore {}
+
+impl DropUpdateBefore {
+    /// The operator; it remembers nothing.
+    pub fn new() -> DropUpdateBefore {
+        DropUpdateBefore::default()
+    }
+}
+
+impl Operator for DropUpdateBefore {
+    fn on_changes(&mut self, _port: Port, batch: ChangeBatch, out: &mut Output) -> Result<()> {
+        let kept = match batch.kinds() {
+            Kinds::AllInsert => batch,
+            Kinds::Each(kinds) => {
+                let mask: BooleanArray = kinds.iter().map(|kind| Some(*kind != Kind::UpdateBefore)).collect();
+                batch.filter(&mask)?
+            }
+        };
+        out.changes(kept);
+        Ok(())
+    }
+}
