@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, BinaryArray, RecordBatch};
-use arrow::datatypes::{DataType, Field, FieldRef, SchemaRef};
+use arrow::array::{ArrayRef, RecordBatch};
+use arrow::datatypes::{Field, FieldRef, SchemaRef};
 use arrow::row::{RowConverter, SortField};
 
 use super::images::Images;
@@ -71,8 +71,12 @@ impl ChangelogNormalize {
         Ok(self.converter.convert_rows(rows)?)
     }
 
-    fn row_field() -> FieldRef {
-        Arc::new(Field::new("row", DataType::Binary, false))
+    /// The columns of whole rows in a snapshot; names may repeat in the query, so they are numbered.
+    fn row_fields(&self) -> Vec<FieldRef> {
+        let fields = self.schema.fields().iter().enumerate();
+        fields
+            .map(|(index, field)| Arc::new(Field::new(format!("row_{index}"), field.data_type().clone(), true)))
+            .collect()
     }
 }
 
@@ -124,9 +128,10 @@ impl Operator for ChangelogNormalize {
     fn snapshot(&mut self, _at: CheckpointId) -> Result<Snapshot> {
         let base = !std::mem::replace(&mut self.saved, true);
         let changed = self.keys.changed(base);
-        let rows = changed.upserts.iter().map(|slot| self.rows[*slot as usize].as_deref().unwrap_or_default());
-        let rows: ArrayRef = Arc::new(BinaryArray::from_iter_values(rows));
-        let upserts = self.keys.rows(&changed.upserts, vec![(Self::row_field(), rows)])?;
+        let rows: Vec<Row> = changed.upserts.iter().map(|slot| self.rows[*slot as usize].clone()).collect();
+        let any = rows.first().cloned().flatten();
+        let columns = self.row_fields().into_iter().zip(self.decode(&rows, &any)?).collect();
+        let upserts = self.keys.rows(&changed.upserts, columns)?;
         let deletes = self.keys.rows(&changed.deletes, Vec::new())?;
         self.keys.finish_snapshot();
         Ok(Snapshot { tables: vec![KeyTable::delta(ROWS, base, upserts, deletes)] })
@@ -146,12 +151,15 @@ impl Operator for ChangelogNormalize {
             }
             if let Some(rows) = &delta.upserts {
                 let (keys, columns) = self.keys.split_saved(ROWS, rows)?;
-                let column = columns.first().and_then(|column| column.as_any().downcast_ref::<BinaryArray>());
-                let column = column.ok_or_else(|| Error::state("saved rows are bytes"))?;
+                let types = columns.iter().map(|column| column.data_type());
+                if !types.eq(self.schema.fields().iter().map(|field| field.data_type())) {
+                    return Err(Error::state("saved rows do not have the columns of this table"));
+                }
+                let encoded = self.converter.convert_columns(&columns)?;
                 self.keys.slots_of(&keys, rows.num_rows(), &mut slots)?;
                 self.rows.resize(self.keys.capacity().max(self.rows.len()), None);
                 for (row, slot) in slots.iter().enumerate() {
-                    self.rows[*slot as usize] = Some(column.value(row).into());
+                    self.rows[*slot as usize] = Some(encoded.row(row).data().into());
                 }
             }
         }
@@ -160,5 +168,40 @@ impl Operator for ChangelogNormalize {
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
         vec![("keys", self.keys.len() as u64), ("unmatched_retractions", self.unmatched)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operators::testing::{changes, check, feed, saved, schema};
+
+    #[test]
+    fn upserts_become_full_changes_and_go_on_after_a_restart() {
+        let input = schema("id BIGINT, v TEXT");
+        let new = || ChangelogNormalize::new(Arc::clone(&input), vec![0], true, KeyGroupRange::ALL).unwrap();
+        let mut operator = new();
+        let text = "
+            +I 1 a
+            +I 1 a
+            +U 1 b
+            -D 2 _
+            +I 2 x
+            -U 2 x
+            +U 2 _
+            -D 1 zz";
+        for size in [1, 3, 100] {
+            let found = feed(&mut new(), &changes(&input, text), size, &mut Output::default());
+            check(&found, "+I[1, a]\n-U[1, a]\n+U[1, b]\n+I[2, x]\n-U[2, x]\n+U[2, NULL]\n-D[1, b]");
+        }
+        let mut out = Output::default();
+        feed(&mut operator, &changes(&input, "+I 1 a\n+I 2 b\n+I 3 c"), 9, &mut out);
+        let first = operator.snapshot(1).unwrap();
+        feed(&mut operator, &changes(&input, "-D 1 _\n+U 2 bb"), 9, &mut out);
+        let second = operator.snapshot(2).unwrap();
+        let mut again = new();
+        again.restore(saved(&[first, second])).unwrap();
+        let found = feed(&mut again, &changes(&input, "-D 1 _\n-D 2 _\n+U 3 d"), 9, &mut out);
+        check(&found, "-D[2, bb]\n-U[3, c]\n+U[3, d]");
     }
 }

@@ -30,3 +30,16 @@ impl Operator for DropUpdateBefore {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operators::testing::{changes, check, feed, schema};
+
+    #[test]
+    fn only_old_images_go() {
+        let rows = changes(&schema("a TEXT"), "+I x\n-U x\n+U y\n-D y");
+        let found = feed(&mut DropUpdateBefore::new(), &rows, 9, &mut Output::default());
+        check(&found, "+I[x]\n+U[y]\n-D[y]");
+    }
+}

@@ -83,8 +83,7 @@ impl GroupAggregate {
         if output.fields().len() != keys.len() + aggregates.len() {
             return Err(Error::bug("a group aggregate emits its keys and its aggregates"));
         }
-        let table =
-            GroupTable::new(&input, &keys, &aggregates, parameters.append_only_input, parameters.ttl_ms > 0)?;
+        let table = GroupTable::new(&input, &keys, &aggregates, parameters.append_only_input, parameters.ttl_ms > 0)?;
         Ok(GroupAggregate {
             output,
             table,
@@ -279,5 +278,174 @@ impl Operator for GroupAggregate {
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
         vec![("groups", self.table.keys.len() as u64), ("unmatched_retractions", self.table.unmatched)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::operators::testing::{call, changes, check, emitted, feed, saved, schema};
+    use crate::types::AggregateFunction;
+
+    fn operator(append_only: bool, change: impl FnOnce(&mut GroupAggregateParameters)) -> GroupAggregate {
+        let mut parameters = GroupAggregateParameters {
+            input: schema("k TEXT, v BIGINT"),
+            output: schema("k TEXT, n BIGINT, s BIGINT"),
+            keys: vec![0],
+            aggregates: vec![
+                call(AggregateFunction::Count, &[], "BIGINT"),
+                call(AggregateFunction::Sum, &[1], "BIGINT"),
+            ],
+            append_only_input: append_only,
+            emit_update_before: true,
+            mini_batch: None,
+            ttl_ms: 0,
+            key_groups: KeyGroupRange::ALL,
+        };
+        change(&mut parameters);
+        GroupAggregate::new(parameters).unwrap()
+    }
+
+    fn input(text: &str) -> ChangeBatch {
+        changes(&schema("k TEXT, v BIGINT"), text)
+    }
+
+    const CHANGES: &str = "
+        +I a 5
+        +I b _
+        +I a 0
+        -U a 5
+        +U b 5
+        -D a 0
+        -D zz 1
+        +I a 7";
+
+    #[test]
+    fn every_change_is_emitted_in_order_whatever_the_batches() {
+        for size in [1, 2, 3, 100] {
+            let found = feed(&mut operator(false, |_| {}), &input(CHANGES), size, &mut Output::default());
+            check(
+                &found,
+                "+I[a, 1, 5]
+                +I[b, 1, NULL]
+                -U[a, 1, 5]
+                +U[a, 2, 5]
+                -U[a, 2, 5]
+                +U[a, 1, 0]
+                -U[b, 1, NULL]
+                +U[b, 2, 5]
+                -D[a, 1, 0]
+                +I[a, 1, 7]",
+            );
+        }
+    }
+
+    #[test]
+    fn without_update_before_only_new_images_come() {
+        let mut operator = operator(false, |p| p.emit_update_before = false);
+        let found = feed(&mut operator, &input(CHANGES), 100, &mut Output::default());
+        check(&found, "+I[a, 1, 5]\n+I[b, 1, NULL]\n+U[a, 2, 5]\n+U[a, 1, 0]\n+U[b, 2, 5]\n-D[a, 1, 0]\n+I[a, 1, 7]");
+        assert_eq!(operator.counters(), [("groups", 2), ("unmatched_retractions", 1)]);
+    }
+
+    #[test]
+    fn a_result_that_stays_is_not_emitted() {
+        let mut operator = operator(true, |p| {
+            p.aggregates.remove(0);
+            p.output = schema("k TEXT, s BIGINT");
+        });
+        let found = feed(&mut operator, &input("+I a 0\n+I a 0\n+I a _\n+I a 1"), 2, &mut Output::default());
+        check(&found, "+I[a, 0]\n-U[a, 0]\n+U[a, 1]");
+    }
+
+    #[test]
+    fn a_global_aggregate_goes_when_its_last_row_goes() {
+        let mut operator = operator(false, |p| {
+            p.keys.clear();
+            p.output = schema("n BIGINT, s BIGINT");
+        });
+        let mut out = Output::default();
+        let found = feed(&mut operator, &input("+I a 1\n+I b 2\n-D a 1\n-D b 2\n+I c 4"), 3, &mut out);
+        check(&found, "+I[1, 1]\n-U[1, 1]\n+U[2, 3]\n-U[2, 3]\n+U[1, 2]\n-D[1, 2]\n+I[1, 4]");
+    }
+
+    #[test]
+    fn a_bundle_gives_the_net_change_of_each_group() {
+        let mini_batch = MiniBatch { size: 4, latency_ms: 1_000 };
+        let mut operator = operator(false, |p| p.mini_batch = Some(mini_batch));
+        let mut out = Output::default();
+        // Born and gone inside: never shows. The watermark waits for the bundle.
+        let found = feed(&mut operator, &input("+I a 5\n+I b 1\n-D a 5\n+I c 3\n+I b 2"), 100, &mut out);
+        check(&found, "+I[b, 1, 1]\n+I[c, 1, 3]");
+        operator.on_watermark(Watermark(7), &mut out).unwrap();
+        check(&emitted(&mut out), "");
+        operator.on_clock(10_000, &mut out).unwrap();
+        check(&emitted(&mut out), "-U[b, 1, 1]\n+U[b, 2, 3]\nW 7");
+        let found = feed(&mut operator, &input("-D c 3\n+I c 3\n-D b 1"), 1, &mut out);
+        check(&found, "");
+        operator.before_barrier(&mut out).unwrap();
+        check(&emitted(&mut out), "-U[b, 2, 3]\n+U[b, 1, 2]");
+        feed(&mut operator, &input("-D c 3"), 1, &mut out);
+        operator.on_watermark(Watermark::MAX, &mut out).unwrap();
+        check(&emitted(&mut out), "-D[c, 1, 3]\nW 9223372036854775807");
+    }
+
+    #[test]
+    fn idle_groups_expire_and_start_afresh() {
+        let mut operator = operator(true, |p| p.ttl_ms = 1_000);
+        let mut out = Output::default();
+        operator.on_clock(0, &mut out).unwrap();
+        feed(&mut operator, &input("+I a 1\n+I b 1"), 9, &mut out);
+        operator.on_clock(900, &mut out).unwrap();
+        check(&feed(&mut operator, &input("+I a 1"), 9, &mut out), "-U[a, 1, 1]\n+U[a, 2, 2]");
+        operator.on_clock(1_000, &mut out).unwrap();
+        check(&feed(&mut operator, &input("+I b 1\n+I a 1"), 9, &mut out), "+I[b, 1, 1]\n-U[a, 2, 2]\n+U[a, 3, 3]");
+        operator.on_clock(60_000, &mut out).unwrap();
+        assert_eq!(operator.counters()[0], ("groups", 0));
+    }
+
+    #[test]
+    fn a_snapshot_writes_only_what_changed_and_brings_it_back() {
+        let mut first = operator(false, |_| {});
+        let mut out = Output::default();
+        feed(&mut first, &input("+I a 1\n+I b 2\n+I c 3\n+I _ 9"), 9, &mut out);
+        let mut snapshots = vec![first.snapshot(1).unwrap()];
+        feed(&mut first, &input("-D a 1\n+I b 2\n+I d 4\n-D d 4"), 9, &mut out);
+        snapshots.push(first.snapshot(2).unwrap());
+        let delta = &snapshots[1].tables[0];
+        assert!(snapshots[0].tables[0].base && !delta.base);
+        let count = |rows: &Option<RecordBatch>| rows.as_ref().map_or(0, RecordBatch::num_rows);
+        assert_eq!((count(&delta.upserts), count(&delta.deletes)), (1, 1));
+        // A key that goes and comes back between two snapshots stays.
+        feed(&mut first, &input("-D c 3\n+I c 30"), 1, &mut out);
+        snapshots.push(first.snapshot(3).unwrap());
+        let mut second = operator(false, |_| {});
+        second.restore(saved(&snapshots)).unwrap();
+        let found = feed(&mut second, &input("+I a 1\n+I b 1\n+I c 1\n+I _ 1"), 9, &mut out);
+        check(
+            &found,
+            "+I[a, 1, 1]\n-U[b, 2, 4]\n+U[b, 3, 5]\n-U[c, 1, 30]\n+U[c, 2, 31]\n-U[NULL, 1, 9]\n+U[NULL, 2, 10]",
+        );
+    }
+
+    #[test]
+    fn equal_keys_of_any_type_meet() {
+        for (columns, text, groups) in [
+            ("k DOUBLE, v BIGINT", "+I 0.0 1\n+I -0.0 1\n+I NaN 1\n+I NaN 1\n+I _ 1", 3),
+            ("k TS, v BIGINT", "+I 5 1\n+I 5 1\n+I _ 1\n+I _ 1", 2),
+            ("k BOOL, v BIGINT", "+I true 1\n+I true 1\n+I _ 1\n+I false 1", 3),
+            ("k DEC, v BIGINT", "+I 1.50 1\n+I 1.5 1\n+I _ 1", 2),
+        ] {
+            let input = schema(columns);
+            let mut operator = operator(true, |p| {
+                p.input = Arc::clone(&input);
+                let fields = [input.field(0).clone(), p.output.field(1).clone(), p.output.field(2).clone()];
+                p.output = Arc::new(arrow::datatypes::Schema::new(fields.to_vec()));
+            });
+            feed(&mut operator, &changes(&input, text), 2, &mut Output::default());
+            assert_eq!(operator.counters()[0], ("groups", groups), "{columns}");
+        }
     }
 }

@@ -41,8 +41,11 @@ pub fn type_of(text: &str) -> DataType {
 
 /// Changes out of lines like `+I a 5 _`: kind, then cells; `_` is NULL.
 pub fn changes(schema: &SchemaRef, text: &str) -> ChangeBatch {
-    let lines: Vec<Vec<&str>> =
-        text.lines().map(|line| line.split_whitespace().collect()).filter(|line: &Vec<&str>| !line.is_empty()).collect();
+    let lines: Vec<Vec<&str>> = text
+        .lines()
+        .map(|line| line.split_whitespace().collect())
+        .filter(|line: &Vec<&str>| !line.is_empty())
+        .collect();
     let kinds = lines.iter().map(|line| Kind::ALL.into_iter().find(|kind| kind.symbol() == line[0]).unwrap());
     let columns = schema.fields().iter().enumerate().map(|(index, field)| {
         let cells: StringArray = lines.iter().map(|line| Some(line[index + 1]).filter(|cell| *cell != "_")).collect();
@@ -129,7 +132,8 @@ pub fn call(function: AggregateFunction, arguments: &[usize], output: &str) -> A
 /// The deltas of several snapshots as a restart gets them: of each table those from its newest base on.
 pub fn saved(snapshots: &[Snapshot]) -> Restored {
     let all: Vec<&TableDelta> = snapshots.iter().flat_map(|snapshot| &snapshot.tables).collect();
-    let newest = |delta: &TableDelta| all.iter().rposition(|other| other.base && other.table == delta.table).unwrap_or(0);
+    let newest =
+        |delta: &TableDelta| all.iter().rposition(|other| other.base && other.table == delta.table).unwrap_or(0);
     let kept = all.iter().enumerate().filter(|(place, delta)| *place >= newest(delta));
     Restored { deltas: kept.map(|(_, delta)| (*delta).clone()).collect() }
 }

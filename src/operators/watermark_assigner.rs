@@ -94,3 +94,53 @@ impl Operator for WatermarkAssigner {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use datafusion_physical_expr::expressions::Column;
+
+    use super::*;
+    use crate::operators::testing::{changes, check, emitted, feed, saved, schema};
+
+    fn operator() -> WatermarkAssigner {
+        WatermarkAssigner::new(0, Arc::new(Column::new("ts", 0)), 200)
+    }
+
+    #[test]
+    fn batches_are_cut_only_before_rows_that_are_late() {
+        let input = schema("ts TS");
+        let rows = changes(&input, "+I 1000\n+I 2000\n+I 2100\n+I 2000\n+I 1900\n+I 5000");
+        let mut out = Output::default();
+        operator().on_changes(0, rows.clone(), &mut out).unwrap();
+        let expected = "+I[1000]\n+I[2000]\n+I[2100]\nW 2000\n+I[2000]\n+I[1900]\n+I[5000]\nW 5000";
+        check(&emitted(&mut out), expected);
+        // Row by row the watermark comes at once; what is late stays the same.
+        let mut out = Output::default();
+        check(
+            &feed(&mut operator(), &rows, 1, &mut out),
+            "+I[1000]\nW 1000\n+I[2000]\nW 2000\n+I[2100]\n+I[2000]\n+I[1900]\n+I[5000]\nW 5000",
+        );
+    }
+
+    #[test]
+    fn the_clock_sends_what_the_interval_holds_back_and_a_restart_remembers() {
+        let input = schema("ts TS");
+        let (mut first, mut out) = (operator(), Output::default());
+        first.on_clock(0, &mut out).unwrap();
+        feed(&mut first, &changes(&input, "+I 1000\n+I 1100"), 9, &mut out);
+        first.on_clock(199, &mut out).unwrap();
+        check(&emitted(&mut out), "");
+        first.on_clock(200, &mut out).unwrap();
+        check(&emitted(&mut out), "W 1100");
+        let (mut second, mut out) = (operator(), Output::default());
+        second.restore(saved(&[first.snapshot(1).unwrap()])).unwrap();
+        check(&feed(&mut second, &changes(&input, "+I 1050"), 9, &mut out), "W 1100\n+I[1050]");
+    }
+
+    #[test]
+    fn a_null_event_time_is_an_error_that_names_the_column() {
+        let rows = changes(&schema("ts TS"), "+I _");
+        let error = operator().on_changes(0, rows, &mut Output::default()).unwrap_err();
+        assert_eq!(error.message(), "the event time 'ts' is NULL in a row");
+    }
+}

@@ -360,3 +360,92 @@ fn by_windows(table: &str, rows: &RecordBatch) -> Result<Vec<(Window, RecordBatc
     let parts = places.into_iter();
     parts.map(|(window, rows)| Ok((window, take_record_batch(&narrow, &UInt32Array::from(rows))?))).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operators::testing::{call, changes, check, emitted, feed, saved, schema};
+    use crate::types::AggregateFunction;
+
+    fn operator(window: WindowSpec) -> WindowAggregate {
+        WindowAggregate::new(WindowAggregateParameters {
+            input: schema("k TEXT, ts TS, v BIGINT"),
+            output: schema("k TEXT, s TS, e TS, n BIGINT, m BIGINT"),
+            keys: vec![0],
+            time: 1,
+            window,
+            window_columns: vec![WindowColumn::Start, WindowColumn::Time],
+            aggregates: vec![
+                call(AggregateFunction::Count, &[], "BIGINT"),
+                call(AggregateFunction::Max, &[2], "BIGINT"),
+            ],
+            append_only_input: false,
+            key_groups: KeyGroupRange::ALL,
+        })
+        .unwrap()
+    }
+
+    fn input(text: &str) -> ChangeBatch {
+        changes(&schema("k TEXT, ts TS, v BIGINT"), text)
+    }
+
+    const TUMBLE: WindowSpec = WindowSpec::Tumble { size: 10, offset: 0 };
+
+    #[test]
+    fn windows_fire_by_end_and_late_rows_are_counted() {
+        for size in [1, 3, 100] {
+            let (mut operator, mut out) = (operator(TUMBLE), Output::default());
+            feed(&mut operator, &input("+I a 12 1\n+I b 3 7\n+I a 9 2\n+I b 19 5\n+I a 11 4"), size, &mut out);
+            operator.on_watermark(Watermark(8), &mut out).unwrap();
+            check(&emitted(&mut out), "W 8");
+            operator.on_watermark(Watermark(9), &mut out).unwrap();
+            check(&emitted(&mut out), "+I[b, 0, 9, 1, 7]\n+I[a, 0, 9, 1, 2]\nW 9");
+            feed(&mut operator, &input("+I a 4 1\n+I c 10 1"), size, &mut out);
+            operator.on_watermark(Watermark::MAX, &mut out).unwrap();
+            let last = "+I[a, 10, 19, 2, 4]\n+I[b, 10, 19, 1, 5]\n+I[c, 10, 19, 1, 1]\nW 9223372036854775807";
+            check(&emitted(&mut out), last);
+            assert_eq!(operator.counters()[1..3], [("late_rows", 1), ("late_max_ms", 5)]);
+        }
+    }
+
+    #[test]
+    fn retractions_are_folded_before_a_window_fires() {
+        let (mut operator, mut out) = (operator(TUMBLE), Output::default());
+        feed(&mut operator, &input("+I a 1 5\n+I a 2 9\n-U a 2 9\n+U a 12 9\n+I b 3 1\n-D b 3 1"), 2, &mut out);
+        operator.on_watermark(Watermark(100), &mut out).unwrap();
+        check(&emitted(&mut out), "+I[a, 0, 9, 1, 5]\n+I[a, 10, 19, 1, 9]\nW 100");
+    }
+
+    #[test]
+    fn hop_and_cumulate_count_a_row_into_each_of_its_open_windows() {
+        let (mut hop, mut out) = (operator(WindowSpec::Hop { slide: 5, size: 10, offset: 0 }), Output::default());
+        feed(&mut hop, &input("+I a 7 1"), 1, &mut out);
+        hop.on_watermark(Watermark(9), &mut out).unwrap();
+        check(&emitted(&mut out), "+I[a, 0, 9, 1, 1]\nW 9");
+        // Late for [0, 10), not for [5, 15).
+        feed(&mut hop, &input("+I a 8 3"), 1, &mut out);
+        hop.on_watermark(Watermark(50), &mut out).unwrap();
+        check(&emitted(&mut out), "+I[a, 5, 14, 2, 3]\nW 50");
+        let cumulate = WindowSpec::Cumulate { step: 10, size: 30, offset: 0 };
+        let (mut cumulate, mut out) = (operator(cumulate), Output::default());
+        feed(&mut cumulate, &input("+I a 7 1\n+I a 22 5"), 1, &mut out);
+        cumulate.on_watermark(Watermark(50), &mut out).unwrap();
+        check(&emitted(&mut out), "+I[a, 0, 9, 1, 1]\n+I[a, 0, 19, 1, 1]\n+I[a, 0, 29, 2, 5]\nW 50");
+    }
+
+    #[test]
+    fn open_windows_survive_a_restart_and_fired_ones_stay_gone() {
+        let (mut first, mut out) = (operator(TUMBLE), Output::default());
+        feed(&mut first, &input("+I a 1 5\n+I a 12 6\n+I b 25 7"), 9, &mut out);
+        let mut snapshots = vec![first.snapshot(1).unwrap()];
+        first.on_watermark(Watermark(9), &mut out).unwrap();
+        feed(&mut first, &input("+I a 13 9\n-D b 25 7\n+I c 31 1"), 9, &mut out);
+        snapshots.push(first.snapshot(2).unwrap());
+        let (mut second, mut out) = (operator(TUMBLE), Output::default());
+        second.restore(saved(&snapshots)).unwrap();
+        // Late after the restart as before it.
+        feed(&mut second, &input("+I a 2 1\n-D a 13 9"), 9, &mut out);
+        second.on_watermark(Watermark(100), &mut out).unwrap();
+        check(&emitted(&mut out), "+I[a, 10, 19, 1, 6]\n+I[c, 30, 39, 1, 1]\nW 100");
+    }
+}

@@ -66,3 +66,22 @@ impl Operator for WindowAssign {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operators::testing::{changes, check, feed, schema};
+
+    #[test]
+    fn each_row_stands_in_each_of_its_windows_with_its_kind() {
+        let input = schema("a TEXT, ts TS");
+        let output = schema("a TEXT, ts TS, window_start TS, window_end TS, window_time TS");
+        let rows = changes(&input, "+I x 7\n-U x 7\n+U x 12");
+        let mut tumble = WindowAssign::new(1, WindowSpec::Tumble { size: 10, offset: 0 }, output.clone()).unwrap();
+        let found = feed(&mut tumble, &rows, 9, &mut Output::default());
+        check(&found, "+I[x, 7, 0, 10, 9]\n-U[x, 7, 0, 10, 9]\n+U[x, 12, 10, 20, 19]");
+        let mut hop = WindowAssign::new(1, WindowSpec::Hop { slide: 5, size: 10, offset: 0 }, output).unwrap();
+        let found = feed(&mut hop, &rows.slice(0, 1), 9, &mut Output::default());
+        check(&found, "+I[x, 7, 5, 15, 14]\n+I[x, 7, 0, 10, 9]");
+    }
+}

@@ -83,7 +83,8 @@ impl KeyStore {
             several => {
                 let sorted: Vec<SortField> = several.iter().map(|f| SortField::new(f.data_type().clone())).collect();
                 if !RowConverter::supports_fields(&sorted) {
-                    let names: Vec<String> = several.iter().map(|f| format!("{} {}", f.name(), f.data_type())).collect();
+                    let names: Vec<String> =
+                        several.iter().map(|f| format!("{} {}", f.name(), f.data_type())).collect();
                     return Err(Error::sql(format!("cannot group by the columns ({})", names.join(", "))));
                 }
                 KeyStore::Rows(ByteKeys::default(), Box::new(RowConverter::new(sorted)?))
@@ -110,7 +111,8 @@ impl KeyStore {
             KeyStore::Text(store) => {
                 let texts = keys[0].as_string::<i32>();
                 match texts.nulls() {
-                    None => slots.extend((0..rows).map(|row| store.get_or_insert(texts.value(row).as_bytes(), &mut new_slot))),
+                    None => slots
+                        .extend((0..rows).map(|row| store.get_or_insert(texts.value(row).as_bytes(), &mut new_slot))),
                     Some(nulls) => slots.extend((0..rows).map(|row| {
                         if nulls.is_null(row) {
                             store.null_slot(&mut new_slot)

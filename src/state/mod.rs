@@ -19,8 +19,8 @@ mod multiset;
 mod snapshot;
 
 pub use arrivals::Arrivals;
-pub use codec::{Codec, CodecKey};
 pub(crate) use codec::with_codec;
+pub use codec::{Codec, CodecKey};
 pub use hash::hash_rows;
 pub use key_group::{KeyGroupRange, key_group};
 pub use key_table::{Changed, KeyTable};

@@ -166,7 +166,8 @@ impl Call {
             }
         };
         if let Some(filter) = self.filter {
-            let filter = rows.column(filter).as_boolean_opt().ok_or_else(|| Error::bug("FILTER is a Boolean column"))?;
+            let filter =
+                rows.column(filter).as_boolean_opt().ok_or_else(|| Error::bug("FILTER is a Boolean column"))?;
             keep(&|row| filter.is_valid(row) && filter.value(row));
         }
         for nulls in &nulls {

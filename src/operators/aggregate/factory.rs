@@ -2,9 +2,7 @@
 
 use std::marker::PhantomData;
 
-use arrow::datatypes::{
-    DataType, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, Schema,
-};
+use arrow::datatypes::{DataType, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, Schema};
 
 use super::collected::{Arranged, Arrived, Collect, Extreme};
 use super::extremes::{Keep, Kept, Single};
@@ -55,9 +53,7 @@ pub(super) fn accumulator(call: &AggregateCall, input: &Schema, append_only: boo
         AggregateFunction::Collect => {
             with_codec!(argument, K => driven(Collect::<K>::new(argument, output.clone())?, output))
         }
-        AggregateFunction::Variance { sample } => {
-            variance(argument, output, Spread { sample: *sample, root: false })?
-        }
+        AggregateFunction::Variance { sample } => variance(argument, output, Spread { sample: *sample, root: false })?,
         AggregateFunction::StandardDeviation { sample } => {
             variance(argument, output, Spread { sample: *sample, root: true })?
         }

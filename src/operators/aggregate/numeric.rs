@@ -5,7 +5,9 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, ArrowNativeTypeOp, AsArray, Decimal128Array, Int32Array, Int64Array, PrimitiveArray};
+use arrow::array::{
+    Array, ArrayRef, ArrowNativeTypeOp, AsArray, Decimal128Array, Int32Array, Int64Array, PrimitiveArray,
+};
 use arrow::datatypes::{
     ArrowPrimitiveType, DataType, Decimal128Type, Field, FieldRef, Float32Type, Float64Type, Int8Type, Int16Type,
     Int32Type, Int64Type, i256,
@@ -159,11 +161,7 @@ type Native<A> = <<A as Adding>::Output as ArrowPrimitiveType>::Native;
 
 #[inline]
 fn value_of<A: Adding>(adding: &A, cell: Cell<A::Sum>, zero_if_empty: bool) -> Option<Native<A>> {
-    if cell.count != 0 {
-        adding.result(cell.sum, cell.count)
-    } else {
-        zero_if_empty.then(Default::default)
-    }
+    if cell.count != 0 { adding.result(cell.sum, cell.count) } else { zero_if_empty.then(Default::default) }
 }
 
 impl<A: Adding> Fold for SumFold<'_, A> {
