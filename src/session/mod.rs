@@ -1,5 +1,7 @@
 //! The front door: an engine, its sessions, and the jobs they start.
 
+pub mod checkpoints;
+
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -88,6 +90,11 @@ pub struct JobProgress {
 impl Engine {
     /// Starts to build one.
     pub fn builder() -> EngineBuilder {
+        todo!()
+    }
+    /// Runs a future on the engine's threads and waits for it: the way into the library for a program without a
+    /// runtime of its own.
+    pub fn block_on<F: std::future::Future>(&self, _future: F) -> F::Output {
         todo!()
     }
     /// A fresh session: an empty catalog, default options.

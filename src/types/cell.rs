@@ -260,9 +260,7 @@ fn bind_scalar<'a>(sql_type: &SqlType, column: &'a dyn Array, zone: chrono_tz::T
         DataType::UInt64 => Values::UInt64(column.as_primitive::<UInt64Type>().values()),
         DataType::Float32 => Values::Float(column.as_primitive::<Float32Type>().values()),
         DataType::Float64 => Values::Double(column.as_primitive::<Float64Type>().values()),
-        DataType::Decimal128(_, scale) => {
-            Values::Decimal(column.as_primitive::<Decimal128Type>().values(), *scale)
-        }
+        DataType::Decimal128(_, scale) => Values::Decimal(column.as_primitive::<Decimal128Type>().values(), *scale),
         DataType::Utf8 => Values::Text(column.as_string::<i32>()),
         DataType::LargeUtf8 => Values::LargeText(column.as_string::<i64>()),
         DataType::Utf8View => Values::TextView(column.as_string_view()),

@@ -30,13 +30,50 @@ fn check_in(zone: chrono_tz::Tz, sql_type: &SqlType, column: &dyn Array, expecte
 #[test]
 fn doubles_print_by_javas_rules() {
     let values = [
-        1.0, 100.0, 1e7, 1e-5, 0.001, 0.0009, 123_456.789, 1_234_567.0, 12_345_678.9, 9_007_199_254_740_992.0, 1e300,
-        -2.75, -0.0, 4.35, 1e21, 2.147483647e9, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 5e-324, f64::MAX,
+        1.0,
+        100.0,
+        1e7,
+        1e-5,
+        0.001,
+        0.0009,
+        123_456.789,
+        1_234_567.0,
+        12_345_678.9,
+        9_007_199_254_740_992.0,
+        1e300,
+        -2.75,
+        -0.0,
+        4.35,
+        1e21,
+        2.147483647e9,
+        f64::NAN,
+        f64::INFINITY,
+        f64::NEG_INFINITY,
+        5e-324,
+        f64::MAX,
     ];
     let expected = [
-        "1.0", "100.0", "1.0E7", "1.0E-5", "0.001", "9.0E-4", "123456.789", "1234567.0", "1.23456789E7",
-        "9.007199254740992E15", "1.0E300", "-2.75", "-0.0", "4.35", "1.0E21", "2.147483647E9", "NaN", "Infinity",
-        "-Infinity", "5.0E-324", "1.7976931348623157E308",
+        "1.0",
+        "100.0",
+        "1.0E7",
+        "1.0E-5",
+        "0.001",
+        "9.0E-4",
+        "123456.789",
+        "1234567.0",
+        "1.23456789E7",
+        "9.007199254740992E15",
+        "1.0E300",
+        "-2.75",
+        "-0.0",
+        "4.35",
+        "1.0E21",
+        "2.147483647E9",
+        "NaN",
+        "Infinity",
+        "-Infinity",
+        "5.0E-324",
+        "1.7976931348623157E308",
     ];
     check(&SqlType::Double, &Float64Array::from(values.to_vec()), &expected);
 }
@@ -63,9 +100,17 @@ fn decimals_print_every_digit_of_their_scale() {
 fn scalars() {
     check(&SqlType::Boolean, &BooleanArray::from(vec![Some(true), Some(false), None]), &["TRUE", "FALSE", "<NULL>"]);
     check(&SqlType::TinyInt, &Int8Array::from(vec![i8::MIN, 7]), &["-128", "7"]);
-    check(&SqlType::BigInt, &Int64Array::from(vec![i64::MIN, i64::MAX]), &["-9223372036854775808", "9223372036854775807"]);
+    check(
+        &SqlType::BigInt,
+        &Int64Array::from(vec![i64::MIN, i64::MAX]),
+        &["-9223372036854775808", "9223372036854775807"],
+    );
     check(&SqlType::STRING, &StringArray::from(vec![Some(""), Some("日本語"), None]), &["", "日本語", "<NULL>"]);
-    check(&SqlType::STRING, &StringViewArray::from(vec!["a", "longer than twelve bytes"]), &["a", "longer than twelve bytes"]);
+    check(
+        &SqlType::STRING,
+        &StringViewArray::from(vec!["a", "longer than twelve bytes"]),
+        &["a", "longer than twelve bytes"],
+    );
     check(&SqlType::BYTES, &BinaryArray::from(vec![&[0x0a, 0xff][..], &[]]), &["x'0aff'", "x''"]);
     check(&SqlType::Null, &NullArray::new(1), &["<NULL>"]);
 }
@@ -73,8 +118,7 @@ fn scalars() {
 #[test]
 fn dates_run_both_ways_from_the_epoch() {
     let column = Date32Array::from(vec![19_782, -1, 0, 10_957, -719_162, -25_508, 2_932_897]);
-    let expected =
-        ["2024-02-29", "1969-12-31", "1970-01-01", "2000-01-01", "0001-01-01", "1900-03-01", "10000-01-01"];
+    let expected = ["2024-02-29", "1969-12-31", "1970-01-01", "2000-01-01", "0001-01-01", "1900-03-01", "10000-01-01"];
     check(&SqlType::Date, &column, &expected);
     let edges = Date32Array::from(vec![i32::MIN, i32::MAX]);
     check(&SqlType::Date, &edges, &["-5877641-06-23", "5881580-07-11"]);
@@ -147,10 +191,7 @@ fn arrays_print_null_inside_without_brackets() {
 fn maps_rows_and_their_nesting() {
     let keys: ArrayRef = Arc::new(StringArray::from(vec!["a", "b", "c"]));
     let values: ArrayRef = Arc::new(Int32Array::from(vec![Some(1), None, Some(3)]));
-    let pair = Fields::from(vec![
-        Field::new("key", DataType::Utf8, false),
-        Field::new("value", DataType::Int32, true),
-    ]);
+    let pair = Fields::from(vec![Field::new("key", DataType::Utf8, false), Field::new("value", DataType::Int32, true)]);
     let entries = StructArray::new(pair.clone(), vec![keys.clone(), values.clone()], None);
     let field = Arc::new(Field::new("entries", DataType::Struct(pair.clone()), false));
     let map = MapArray::new(field, OffsetBuffer::new(vec![0, 2, 2, 3].into()), entries, None, false);
