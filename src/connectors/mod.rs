@@ -68,13 +68,48 @@ pub fn find(name: &str) -> Option<&'static Connector> {
     CONNECTORS.iter().find(|connector| connector.name == name)
 }
 
+/// The source of a declared table.
+///
+/// # Errors
+/// If its connector cannot be read, or an option is wrong.
+pub fn source(context: &ConnectorContext) -> Result<Arc<dyn Source>> {
+    let connector = connector_of(&context.table)?;
+    match connector.source {
+        Some(make) => make(context),
+        None => Err(Error::sql(format!(
+            "table '{}' cannot be read: connector '{}' only writes",
+            context.table.name, connector.name
+        ))),
+    }
+}
+
+/// The sink of a declared table.
+///
+/// # Errors
+/// If its connector cannot be written, or an option is wrong.
+pub fn sink(context: &ConnectorContext) -> Result<Arc<dyn Sink>> {
+    let connector = connector_of(&context.table)?;
+    match connector.sink {
+        Some(make) => make(context),
+        None => Err(Error::sql(format!(
+            "table '{}' cannot be written: connector '{}' only reads",
+            context.table.name, connector.name
+        ))),
+    }
+}
+
+fn connector_of(table: &TableDefinition) -> Result<&'static Connector> {
+    let name = table.options.get("connector").unwrap_or_default();
+    find(name).ok_or_else(|| Error::sql(format!("table '{}': there is no connector '{name}'", table.name)))
+}
+
 /// Checks a table's options when it is created: connector and format exist, every option is declared and well formed,
 /// none that is required is missing.
 ///
 /// # Errors
 /// On the first fault, with the nearest valid name.
 pub fn check_options(table: &TableDefinition) -> Result<()> {
-    check(table).map_err(|error| error.at(table.span).context(format!("table '{}'", table.name)))
+    check(table).map_err(|error| error.context(format!("table '{}'", table.name)))
 }
 
 fn check(table: &TableDefinition) -> Result<()> {

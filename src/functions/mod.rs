@@ -15,3 +15,7 @@ pub fn comparison_type(l: &SqlType, _r: &SqlType, _equality: bool) -> Result<Sql
 pub fn assignable(_f: &SqlType, _t: &SqlType) -> bool { true }
 pub fn pack_window(_target: DataType) -> Arc<ScalarUDF> { todo!() }
 impl FunctionSet { pub fn cast(&self, _f: &Field, _t: &SqlType, _try: bool) -> Result<Option<Arc<ScalarUDF>>> { Ok(None) } }
+
+#[derive(Clone)]
+pub struct FunctionContext { pub zone: chrono_tz::Tz, pub clock: Arc<dyn Fn() -> i64 + Send + Sync>, pub batch: bool }
+impl FunctionSet { pub fn new(_c: FunctionContext) -> FunctionSet { FunctionSet::default() } }

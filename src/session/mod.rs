@@ -10,6 +10,7 @@
 //!
 //! To add a statement: a variant in `sql/statement.rs`, an arm in `session.rs`, and what it does in a file here.
 
+pub mod checkpoints;
 mod connectors;
 mod engine;
 mod job;

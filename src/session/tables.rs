@@ -15,7 +15,7 @@ use crate::error::{Error, Result, Span};
 use crate::functions::FunctionSet;
 use crate::plan::{self, SourceFacts, TableFacts};
 use crate::runtime::Connectors;
-use crate::sql::{CreateTable, CreateView, ObjectKind};
+use crate::sql::{CreateTable, CreateView, ObjectKind, OptionEntry};
 use crate::types::SqlType;
 
 /// The parts of a [`ConnectorContext`] that do not depend on the table.
@@ -83,7 +83,10 @@ pub(super) fn create_table(
         return Err(Error::sql("CREATE TABLE … LIKE is not supported yet").at(Span::from_ast(like.source.span())));
     }
     definition.name = name.object.clone();
-    connectors::check_options(&definition).map_err(|error| error.at(option_span(create, &error_option(&error))))?;
+    connectors::check_options(&definition).map_err(|error| {
+        let place = option_span(create, error.message());
+        error.at(place)
+    })?;
     let relation = Relation::Table(Arc::new(definition));
     let created = state
         .catalog
@@ -92,13 +95,12 @@ pub(super) fn create_table(
     Ok(if created { "Table created" } else { "Table exists already" })
 }
 
-/// The option that an error quotes first, to point at it.
-fn error_option(error: &Error) -> String {
-    error.message().split('\'').nth(1).unwrap_or_default().to_string()
-}
-
-fn option_span(create: &CreateTable, quoted: &str) -> Option<Span> {
-    let entry = create.options.iter().find(|entry| entry.key == quoted || entry.value == quoted);
+/// The place of the option that an error quotes, or else of the table's name.
+fn option_span(create: &CreateTable, message: &str) -> Option<Span> {
+    let quoted: Vec<&str> = message.split('\'').skip(1).step_by(2).collect();
+    let names = |entry: &&OptionEntry| quoted.contains(&entry.key.as_str());
+    let holds = |entry: &&OptionEntry| quoted.contains(&entry.value.as_str());
+    let entry = create.options.iter().find(names).or_else(|| create.options.iter().find(holds));
     entry.and_then(|entry| entry.span).or_else(|| Span::from_ast(create.name.span()))
 }
 
