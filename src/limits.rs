@@ -31,6 +31,12 @@ pub const SQL_DEPTH: usize = 256;
 /// Operators that may follow each other in one expression: each makes the tree one level deeper.
 pub const SQL_OPERATORS: usize = 4_000;
 
+/// How deep views may be nested in views.
+pub const VIEW_DEPTH: usize = 64;
+
+/// Stack of a worker thread: binding and planning recurse with the nesting of the SQL.
+pub const STACK_BYTES: usize = 16 << 20;
+
 /// Characters of a piece of data quoted in an error message.
 pub const QUOTED_CHARACTERS: usize = 120;
 

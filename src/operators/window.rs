@@ -1,5 +1,8 @@
 //! Which windows a moment of event time lies in.
 
+use arrow::array::{Int64Array, RecordBatch};
+
+use super::event_time::row_times;
 use crate::error::{Error, Result};
 use crate::types::WindowSpec;
 
@@ -24,6 +27,7 @@ pub(super) fn check(spec: WindowSpec) -> Result<()> {
         WindowSpec::Hop { slide, size, .. } => (slide, size),
         WindowSpec::Cumulate { step, size, .. } => (step, size),
         WindowSpec::Session { gap } => (gap, gap),
+        WindowSpec::Attached { .. } => return Ok(()),
     };
     if step <= 0 || size <= 0 {
         return Err(Error::sql("the lengths of a window must be greater than zero"));
@@ -67,6 +71,49 @@ pub(super) fn for_each_window(spec: WindowSpec, time: i64, mut each: impl FnMut(
             }
         }
         WindowSpec::Session { gap } => each(Window { start: time, end: time.saturating_add(gap) }),
+        // Time alone does not tell: [`Placement`] reads them from the row.
+        WindowSpec::Attached { .. } => {}
+    }
+}
+
+/// The windows of a batch's rows: computed from each row's time, or as the rows carry them.
+pub(super) enum Placement {
+    /// Times in milliseconds.
+    Computed { spec: WindowSpec, times: Int64Array },
+    /// Starts and ends in milliseconds.
+    Attached { starts: Int64Array, ends: Int64Array },
+}
+
+impl Placement {
+    /// Reads what is needed out of `rows`; `time` is the event-time column.
+    ///
+    /// # Errors
+    /// If a time is NULL or no timestamp.
+    pub(super) fn of(spec: WindowSpec, time: usize, rows: &RecordBatch) -> Result<Placement> {
+        match spec {
+            WindowSpec::Attached { start, end } => {
+                Ok(Placement::Attached { starts: row_times(rows, start)?, ends: row_times(rows, end)? })
+            }
+            spec => Ok(Placement::Computed { spec, times: row_times(rows, time)? }),
+        }
+    }
+
+    /// Calls `each` with every window of row `row`.
+    #[inline]
+    pub(super) fn for_each(&self, row: usize, mut each: impl FnMut(Window)) {
+        match self {
+            Placement::Computed { spec, times } => for_each_window(*spec, times.value(row), each),
+            Placement::Attached { starts, ends } => each(Window { start: starts.value(row), end: ends.value(row) }),
+        }
+    }
+
+    /// The moment by which row `row` is measured when it is late.
+    #[inline]
+    pub(super) fn time(&self, row: usize) -> i64 {
+        match self {
+            Placement::Computed { times, .. } => times.value(row),
+            Placement::Attached { ends, .. } => ends.value(row) - 1,
+        }
     }
 }
 

@@ -20,8 +20,8 @@ use arrow::compute::{concat_batches, take_record_batch};
 use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef};
 
 use super::aggregate::GroupTable;
-use super::event_time::{restore_watermark, row_times, save_watermark, timestamps};
-use super::window::{Window, check, for_each_window};
+use super::event_time::{restore_watermark, save_watermark, timestamps};
+use super::window::{Placement, Window, check};
 use super::{Operator, Output, Port};
 use crate::changelog::{ChangeBatch, CheckpointId, Kinds, Watermark};
 use crate::error::{Error, Result};
@@ -122,13 +122,13 @@ impl WindowAggregate {
     }
 
     /// The rows of each open window; late rows are counted and in none.
-    fn assign(&mut self, times: &[i64]) -> BTreeMap<Window, Vec<u32>> {
+    fn assign(&mut self, rows: usize, placement: &Placement) -> BTreeMap<Window, Vec<u32>> {
         let mut assigned: BTreeMap<Window, Vec<u32>> = BTreeMap::new();
         // Rows come mostly in order, so most stand in the window of the row before.
         let (mut current, mut run): (Option<Window>, Vec<u32>) = (None, Vec::new());
-        for (row, time) in times.iter().enumerate() {
+        for row in 0..rows {
             let (mut any, mut open) = (false, false);
-            for_each_window(self.parameters.window, *time, |window| {
+            placement.for_each(row, |window| {
                 any = true;
                 if window.end - 1 <= self.mark.0 {
                     return;
@@ -143,7 +143,7 @@ impl WindowAggregate {
             });
             if any && !open {
                 self.late_rows += 1;
-                self.late_max_ms = self.late_max_ms.max(self.mark.0.abs_diff(*time));
+                self.late_max_ms = self.late_max_ms.max(self.mark.0.abs_diff(placement.time(row)));
             }
         }
         if let Some(last) = current {
@@ -213,8 +213,8 @@ impl Operator for WindowAggregate {
         if self.parameters.append_only_input && !batch.is_append_only() {
             return Err(Error::bug("an aggregate planned for append-only input was given another change"));
         }
-        let times = row_times(batch.rows(), self.parameters.time)?;
-        for (window, rows) in self.assign(times.values()) {
+        let placement = Placement::of(self.parameters.window, self.parameters.time, batch.rows())?;
+        for (window, rows) in self.assign(batch.len(), &placement) {
             self.absorb(window, &pick(&batch, rows)?)?;
         }
         Ok(())
