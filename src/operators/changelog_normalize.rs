@@ -32,6 +32,7 @@ pub struct ChangelogNormalize {
     converter: RowConverter,
     saved: bool,
     unmatched: u64,
+    key_groups: KeyGroupRange,
 }
 
 impl ChangelogNormalize {
@@ -43,7 +44,7 @@ impl ChangelogNormalize {
         input: SchemaRef,
         key: Vec<usize>,
         emit_update_before: bool,
-        _key_groups: KeyGroupRange,
+        key_groups: KeyGroupRange,
     ) -> Result<ChangelogNormalize> {
         let fields = key.iter().map(|column| Arc::clone(&input.fields()[*column])).collect();
         let sorted = input.fields().iter().map(|field| SortField::new(field.data_type().clone())).collect();
@@ -56,6 +57,7 @@ impl ChangelogNormalize {
             rows: Vec::new(),
             saved: false,
             unmatched: 0,
+            key_groups,
         })
     }
 
@@ -138,6 +140,7 @@ impl Operator for ChangelogNormalize {
     }
 
     fn restore(&mut self, from: Restored) -> Result<()> {
+        let from = from.restrict(self.key_groups)?;
         let mut slots = Vec::new();
         for delta in from.table(ROWS) {
             if let Some(rows) = &delta.deletes {

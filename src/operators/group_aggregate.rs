@@ -71,6 +71,7 @@ pub struct GroupAggregate {
     next_expiry: ProcessingTime,
     saved: bool,
     delta_rows: usize,
+    key_groups: KeyGroupRange,
 }
 
 impl GroupAggregate {
@@ -96,6 +97,7 @@ impl GroupAggregate {
             next_expiry: ProcessingTime::MIN,
             saved: false,
             delta_rows: 0,
+            key_groups: parameters.key_groups,
         })
     }
 
@@ -273,7 +275,7 @@ impl Operator for GroupAggregate {
     }
 
     fn restore(&mut self, from: Restored) -> Result<()> {
-        self.table.restore(&from)
+        self.table.restore(&from.restrict(self.key_groups)?)
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {

@@ -26,7 +26,7 @@ use super::{Operator, Output, Port};
 use crate::changelog::{ChangeBatch, CheckpointId, Kinds, Watermark};
 use crate::error::{Error, Result};
 use crate::limits::BATCH_ROWS;
-use crate::state::{KeyGroupRange, Restored, Snapshot, TableDelta};
+use crate::state::{KeyGroupRange, Restored, Scope, Snapshot, TableDelta};
 use crate::types::{AggregateCall, WindowColumn, WindowSpec};
 
 /// Rows of deltas after which the tables are written anew, beside twice their own size.
@@ -134,10 +134,10 @@ impl WindowAggregate {
                     return;
                 }
                 open = true;
-                if current != Some(window) {
-                    if let Some(last) = current.replace(window) {
-                        append(&mut assigned, last, &mut run);
-                    }
+                if current != Some(window)
+                    && let Some(last) = current.replace(window)
+                {
+                    append(&mut assigned, last, &mut run);
                 }
                 run.push(row as u32);
             });
@@ -274,7 +274,7 @@ impl Operator for WindowAggregate {
         for (table, part) in parts {
             tables.push(TableDelta {
                 table,
-                scope: crate::state::Scope::Keyed,
+                scope: Scope::Keyed,
                 base,
                 upserts: together(&part.upserts)?,
                 deletes: together(&part.deletes)?,
@@ -284,9 +284,10 @@ impl Operator for WindowAggregate {
     }
 
     fn restore(&mut self, from: Restored) -> Result<()> {
+        let from = from.restrict(self.parameters.key_groups)?;
         self.mark = restore_watermark(&from)?;
         let mut by_window: BTreeMap<Window, Restored> = BTreeMap::new();
-        for delta in from.deltas.iter().filter(|delta| delta.scope == crate::state::Scope::Keyed) {
+        for delta in from.deltas.iter().filter(|delta| delta.scope == Scope::Keyed) {
             for (rows, upserts) in [(&delta.deletes, false), (&delta.upserts, true)] {
                 let Some(rows) = rows else { continue };
                 for (window, rows) in by_windows(&delta.table, rows)? {

@@ -221,7 +221,7 @@ mod tests {
     }
 
     /// Saved state stands in key groups by these numbers.
-    const PINNED: [u64; 2] = [0, 0];
+    const PINNED: [u64; 2] = [6_729_958_194_435_229_372, 13_830_406_063_032_079_457];
 
     #[test]
     fn small_whole_numbers_spread_over_all_key_groups() {

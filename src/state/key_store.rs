@@ -41,6 +41,9 @@ pub(super) fn from_integers(integers: Int64Array, data_type: &DataType) -> Resul
     if data_type == &DataType::Int64 {
         return Ok(Arc::new(integers));
     }
+    if matches!(data_type, DataType::Time32(_)) {
+        return Ok(cast(&cast(&integers, &DataType::Int32)?, data_type)?);
+    }
     Ok(cast(&integers, data_type)?)
 }
 

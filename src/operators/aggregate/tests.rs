@@ -78,15 +78,46 @@ fn rounded(numerator: i128, denominator: i128) -> i128 {
     (2 * numerator + denominator) / (2 * denominator)
 }
 
-/// The result over rows in order of arrival, computed from scratch.
-fn naive(rows: &[Row], append_only: bool) -> String {
+/// What is left of a group: its rows, and the values of two columns in order of arrival. A retraction takes the first
+/// equal value of each column, which need not be that of the row.
+#[derive(Default)]
+struct Group {
+    rows: Vec<Row>,
+    numbers: Vec<i64>,
+    texts: Vec<char>,
+}
+
+impl Group {
+    fn add(&mut self, row: Row) {
+        self.rows.push(row);
+        self.numbers.extend(row.1);
+        self.texts.extend(row.3);
+    }
+
+    fn retract(&mut self, row: Row) {
+        fn remove<T: PartialEq>(values: &mut Vec<T>, value: T) {
+            let first = values.iter().position(|other| *other == value).unwrap();
+            values.remove(first);
+        }
+        remove(&mut self.rows, row);
+        if let Some(number) = row.1 {
+            remove(&mut self.numbers, number);
+        }
+        if let Some(text) = row.3 {
+            remove(&mut self.texts, text);
+        }
+    }
+}
+
+/// The result over a group, computed from scratch.
+fn naive(group: &Group, append_only: bool) -> String {
+    let (rows, texts) = (&group.rows, &group.texts);
     let null = || "NULL".to_string();
     let show = |value: Option<i64>| value.map_or_else(null, |v| v.to_string());
     let numbers: Vec<i64> = rows.iter().filter_map(|row| row.1).collect();
     let passing: Vec<i64> = rows.iter().filter(|row| row.4).filter_map(|row| row.1).collect();
     let set = |values: &[i64]| values.iter().copied().collect::<std::collections::BTreeSet<i64>>();
     let sum = |values: &[i64]| (!values.is_empty()).then(|| values.iter().sum::<i64>());
-    let texts: Vec<char> = rows.iter().filter_map(|row| row.3).collect();
     let decimals: Vec<i128> = rows.iter().filter_map(|row| row.2).map(i128::from).collect();
     let (total, n) = (decimals.iter().sum::<i128>(), decimals.len() as i128);
     let squares: i128 = decimals.iter().map(|d| d * d).sum();
@@ -111,7 +142,7 @@ fn naive(rows: &[Row], append_only: bool) -> String {
         of_decimals(&|| decimal(rounded((squares * n - total * total) * 100, n * n), 6)),
     ];
     let joined = texts.iter().map(char::to_string).collect::<Vec<_>>().join("+");
-    cells.push(show(numbers.first().copied()));
+    cells.push(show(group.numbers.first().copied()));
     if append_only {
         cells.push(texts.last().map_or_else(null, |t| t.to_string()));
     }
@@ -137,19 +168,17 @@ fn operator(append_only: bool, mini_batch: Option<MiniBatch>) -> GroupAggregate 
     .unwrap()
 }
 
-/// Random changes and, per key, the rows left in order of arrival. A retraction takes the first equal row, as the
-/// aggregates do.
-fn random_changes(seed: u64, append_only: bool) -> (ChangeBatch, BTreeMap<i64, Vec<Row>>) {
+/// Random changes and what they leave of each group.
+fn random_changes(seed: u64, append_only: bool) -> (ChangeBatch, BTreeMap<i64, Group>) {
     let mut random = StdRng::seed_from_u64(seed);
-    let mut live: BTreeMap<i64, Vec<Row>> = BTreeMap::new();
+    let mut live: BTreeMap<i64, Group> = BTreeMap::new();
     let mut text = String::new();
     for _ in 0..400 {
         let key = random.random_range(0..6);
-        let rows = live.entry(key).or_default();
-        if !append_only && !rows.is_empty() && random.random_range(0..100) < 48 {
-            let row = rows[random.random_range(0..rows.len())];
-            let first = rows.iter().position(|other| *other == row).unwrap();
-            rows.remove(first);
+        let group = live.entry(key).or_default();
+        if !append_only && !group.rows.is_empty() && random.random_range(0..100) < 48 {
+            let row = group.rows[random.random_range(0..group.rows.len())];
+            group.retract(row);
             text += &line(if random.random() { "-D" } else { "-U" }, &row);
         } else {
             let some = |random: &mut StdRng| random.random_range(0..4) > 0;
@@ -157,11 +186,11 @@ fn random_changes(seed: u64, append_only: bool) -> (ChangeBatch, BTreeMap<i64, V
             let fixed = some(&mut random).then(|| random.random_range(0..1_000));
             let letter = some(&mut random).then(|| char::from(b'a' + random.random_range(0..4_u8)));
             let row = (key, number, fixed, letter, random.random());
-            rows.push(row);
+            group.add(row);
             text += &line(if append_only || random.random() { "+I" } else { "+U" }, &row);
         }
     }
-    live.retain(|_, rows| !rows.is_empty());
+    live.retain(|_, group| !group.rows.is_empty());
     (changes(&input(), &text), live)
 }
 
@@ -171,7 +200,7 @@ fn every_way_of_emitting_and_restarting_folds_to_the_recomputed_table() {
         let append_only = seed % 3 == 0;
         let (batch, live) = random_changes(seed, append_only);
         let expected: BTreeMap<String, i64> =
-            live.iter().map(|(key, rows)| (format!("[{key}, {}]", naive(rows, append_only)), 1)).collect();
+            live.iter().map(|(key, group)| (format!("[{key}, {}]", naive(group, append_only)), 1)).collect();
         let bundle = |size| Some(MiniBatch { size, latency_ms: 0 });
         for (mini_batch, size) in
             [(None, 1), (None, 400), (None, 7), (bundle(1), 400), (bundle(50), 33), (bundle(9999), 400)]
