@@ -8,6 +8,10 @@ use crate::error::{Error, Result};
 /// Name of the leading `UInt16` column of every keyed table's rows.
 pub const KEY_GROUP_COLUMN: &str = "__key_group";
 
+/// Metadata key of an `upserts` schema: how many leading columns are the key, the key group included. Lets deltas be
+/// merged before the first key has been deleted.
+pub const KEY_COLUMNS: &str = "key_columns";
+
 /// Who gets a table's rows after a restart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -31,6 +35,15 @@ pub struct TableDelta {
     pub upserts: Option<RecordBatch>,
     /// Keys removed: `[key group,] key columns…`; `None` if none. Apply them before `upserts`.
     pub deletes: Option<RecordBatch>,
+}
+
+impl TableDelta {
+    /// How many leading columns of `upserts` are the key, the key group included: as `deletes` shows, or as the schema
+    /// of `upserts` says under [`KEY_COLUMNS`]; `None` if neither is there.
+    pub fn key_columns(&self) -> Option<usize> {
+        let told = || self.upserts.as_ref()?.schema_ref().metadata().get(KEY_COLUMNS)?.parse().ok();
+        self.deletes.as_ref().map(RecordBatch::num_columns).or_else(told)
+    }
 }
 
 /// All that one operator subtask remembers, as changes since its last snapshot.

@@ -1,0 +1,310 @@
+//! One attempt to run a job, laid out and restored, ready to be spawned.
+//!
+//! For `SELECT k, COUNT(*) … GROUP BY k` into a sink at parallelism 2 the tasks are
+//!
+//! ```text
+//! source 0 ─┬─hash─▶ count 0, sink 0
+//! source 1 ─┘    └─▶ count 1, sink 1
+//! ```
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+
+use super::build::{describe, fingerprint, operator};
+use super::chain::{Chain, Link};
+use super::channel::{Receiver, channel};
+use super::checked::Checked;
+use super::config::JobConfig;
+use super::coordinator::Coordinator;
+use super::exchange::{Exchange, Route};
+use super::inputs::Inputs;
+use super::job::{Shared, not_abandoned};
+use super::layout::Layout;
+use super::metrics::{Registry, Role, SubtaskMetrics};
+use super::recover::{Recovered, recover};
+use super::task::{CheckpointRequest, Head, Report, Tail, Task};
+use super::values::ValuesReader;
+use crate::changelog::ChangeBatch;
+use crate::checkpoint::manifest::OperatorEntry;
+use crate::connectors::{ConnectorContext, Sink, Source, SourceReader};
+use crate::error::{Error, Result};
+use crate::limits::KEY_GROUPS;
+use crate::operators::{Consolidate, Operator, Port};
+use crate::plan::stream::{Distribution, NodeId, NodeKind, StreamGraph};
+use crate::state::KeyGroupRange;
+
+/// Operators are told the time at least this often.
+const TICK: Duration = Duration::from_millis(200);
+
+/// A job that can be spawned.
+pub struct Attempt {
+    /// Its tasks and coordinator; `None` if an earlier run has completed it already.
+    pub running: Option<Running>,
+}
+
+/// Tasks and their coordinator.
+pub struct Running {
+    /// The tasks.
+    pub tasks: Vec<Task>,
+    /// Drives their checkpoints.
+    pub coordinator: Coordinator,
+}
+
+/// Lays out the job, restores it, and opens its sources and sinks. Only the `first` attempt may start afresh.
+///
+/// # Errors
+/// Whatever cannot be opened, compiled or restored.
+pub fn prepare(
+    graph: &StreamGraph,
+    config: &JobConfig,
+    shared: &Arc<Shared>,
+    sender: Option<mpsc::Sender<Result<ChangeBatch>>>,
+    first: bool,
+) -> Result<Attempt> {
+    let parallelism = config.parallelism.clamp(1, usize::from(KEY_GROUPS));
+    let connections = Connections::open(graph, config)?;
+    let operators: BTreeMap<String, OperatorEntry> = graph
+        .nodes
+        .iter()
+        .map(|node| {
+            let entry = OperatorEntry { description: describe(&node.kind), fingerprint: fingerprint(graph, node) };
+            (node.uid.clone(), entry)
+        })
+        .collect();
+    // A query's rows are gone once they are read: there is nothing to go on from.
+    let checkpoint = config.checkpoint.clone().filter(|_| sender.is_none());
+    let recovered = recover(config, checkpoint.as_ref(), &connections.sinks, &operators, first)?;
+    let (registry, metrics) = register(graph, &Layout::new(graph, parallelism));
+    shared.attempt(registry, recovered.restored_from(), recovered.warning());
+    if recovered.already_complete(&operators) {
+        return Ok(Attempt { running: None });
+    }
+    let (reports, received) = mpsc::unbounded_channel();
+    let layout = Layout::new(graph, parallelism);
+    let aligned = checkpoint.as_ref().is_none_or(|checkpoint| checkpoint.aligned);
+    let assembly =
+        Assembly { graph, config, layout, connections: &connections, recovered: &recovered, metrics, sender, reports };
+    let (tasks, requests) = assembly.tasks(aligned)?;
+    let sources = graph.nodes.iter().filter(|node| node.inputs.is_empty()).map(|node| node.uid.clone()).collect();
+    let coordinator = Coordinator {
+        job: config.name.clone(),
+        parallelism,
+        tasks: requests,
+        reports: received,
+        config: checkpoint,
+        first_id: recovered.first_id,
+        store: Arc::new(Mutex::new(recovered.store)),
+        abandoned: not_abandoned(),
+        // Over bounded input the results are final rows: there is nothing to commit before the end.
+        periodic: !config.batch,
+        sinks: connections.sinks.clone(),
+        operators,
+        sources,
+        clock: Arc::clone(&config.clock),
+        shared: Arc::clone(shared),
+    };
+    Ok(Attempt { running: Some(Running { tasks, coordinator }) })
+}
+
+/// The job's sources by node and sinks by name.
+struct Connections {
+    sources: BTreeMap<NodeId, Arc<dyn Source>>,
+    sinks: BTreeMap<String, Arc<dyn Sink>>,
+}
+
+impl Connections {
+    fn open(graph: &StreamGraph, config: &JobConfig) -> Result<Connections> {
+        let mut connections = Connections { sources: BTreeMap::new(), sinks: BTreeMap::new() };
+        for (id, node) in graph.nodes.iter().enumerate() {
+            let (NodeKind::Source { table, .. } | NodeKind::Sink { table, .. }) = &node.kind else { continue };
+            let context = ConnectorContext {
+                table: Arc::clone(table),
+                console: Arc::clone(&config.console),
+                batch: config.batch,
+                zone: config.zone,
+            };
+            if let NodeKind::Sink { name, .. } = &node.kind {
+                connections.sinks.insert(name.clone(), config.connectors.sink(table, &context)?);
+            } else {
+                connections.sources.insert(id, config.connectors.source(table, &context)?);
+            }
+        }
+        Ok(connections)
+    }
+}
+
+/// Makes the counters of every node; gives them by node and subtask.
+fn register(graph: &StreamGraph, layout: &Layout) -> (Registry, Vec<Vec<Arc<SubtaskMetrics>>>) {
+    let mut registry = Registry::default();
+    let add = |(node, parallelism): (&crate::plan::stream::Node, &usize)| {
+        let role = match node.kind {
+            NodeKind::Source { .. } | NodeKind::Values { .. } => Role::Source,
+            NodeKind::Sink { .. } | NodeKind::Collect => Role::Sink,
+            _ => Role::Inner,
+        };
+        registry.add(&node.uid, &describe(&node.kind), role, *parallelism)
+    };
+    let metrics = graph.nodes.iter().zip(&layout.parallelism).map(add).collect();
+    (registry, metrics)
+}
+
+/// Everything that tasks are made from.
+struct Assembly<'a> {
+    graph: &'a StreamGraph,
+    config: &'a JobConfig,
+    layout: Layout,
+    connections: &'a Connections,
+    recovered: &'a Recovered,
+    metrics: Vec<Vec<Arc<SubtaskMetrics>>>,
+    sender: Option<mpsc::Sender<Result<ChangeBatch>>>,
+    reports: mpsc::UnboundedSender<Report>,
+}
+
+/// The channels between tasks.
+struct Wiring {
+    /// By producing node and subtask.
+    exchanges: Vec<Vec<Exchange>>,
+    /// By receiving node and subtask.
+    receivers: Vec<Vec<Vec<(Port, Receiver)>>>,
+}
+
+impl Assembly<'_> {
+    fn tasks(mut self, aligned: bool) -> Result<(Vec<Task>, Vec<mpsc::UnboundedSender<CheckpointRequest>>)> {
+        let mut wiring = self.wire();
+        let (mut tasks, mut requests) = (Vec::new(), Vec::new());
+        for chain in std::mem::take(&mut self.layout.chains) {
+            let (Some(first), Some(last)) = (chain.first().copied(), chain.last().copied()) else { continue };
+            for subtask in 0..self.layout.parallelism[first] {
+                let (sender, receiver) = mpsc::unbounded_channel();
+                requests.push(sender);
+                let receivers = std::mem::take(&mut wiring.receivers[first][subtask]);
+                let exchange = std::mem::take(&mut wiring.exchanges[last][subtask]);
+                tasks.push(Task {
+                    index: tasks.len(),
+                    subtask,
+                    head: self.head(first, subtask, receivers, aligned)?,
+                    chain: self.chain(&chain, subtask)?,
+                    tail: self.tail(last, subtask, exchange)?,
+                    requests: receiver,
+                    reports: self.reports.clone(),
+                    clock: Arc::clone(&self.config.clock),
+                    tick: self.tick(&chain),
+                });
+            }
+        }
+        Ok((tasks, requests))
+    }
+
+    /// Joins the last node of every chain with its users.
+    fn wire(&self) -> Wiring {
+        let each = || self.layout.parallelism.iter();
+        let mut wiring = Wiring {
+            exchanges: each().map(|subtasks| (0..*subtasks).map(|_| Exchange::default()).collect()).collect(),
+            receivers: each().map(|subtasks| (0..*subtasks).map(|_| Vec::new()).collect()).collect(),
+        };
+        for from in self.layout.chains.iter().filter_map(|chain| chain.last().copied()) {
+            for &(to, port) in &self.layout.users[from] {
+                let targets = self.layout.parallelism[to];
+                for subtask in 0..self.layout.parallelism[from] {
+                    let (route, targets) = match &self.graph.nodes[to].inputs[port].distribution {
+                        // The same target for all rows of a subtask: the order of a key's changes is kept.
+                        Distribution::Forward => (Route::One, subtask % targets..subtask % targets + 1),
+                        Distribution::Single => (Route::One, 0..1),
+                        Distribution::Hash(columns) => (Route::Hash(columns.clone()), 0..targets),
+                        Distribution::Broadcast => (Route::Broadcast, 0..targets),
+                    };
+                    let connect = |target: usize| {
+                        let (sender, receiver) = channel();
+                        wiring.receivers[to][target].push((port, receiver));
+                        sender
+                    };
+                    let senders = targets.map(connect).collect();
+                    wiring.exchanges[from][subtask].add(route, senders);
+                }
+            }
+        }
+        wiring
+    }
+
+    fn head(&self, id: NodeId, subtask: usize, receivers: Vec<(Port, Receiver)>, aligned: bool) -> Result<Head> {
+        let node = &self.graph.nodes[id];
+        let restored = self.recovered.positions(&node.uid);
+        let reader: Box<dyn SourceReader> = match &node.kind {
+            NodeKind::Values { rows } => Box::new(ValuesReader::new(rows.clone(), restored.as_deref())),
+            NodeKind::Source { projection, .. } => {
+                let source = self.connections.sources.get(&id).ok_or_else(|| Error::bug("a source was not opened"))?;
+                source.open(subtask, self.layout.parallelism[id], projection, restored.as_deref())?
+            }
+            _ => return Ok(Head::Inputs(Inputs::new(receivers, node.inputs.len(), aligned))),
+        };
+        Ok(Head::Source { uid: node.uid.clone(), reader, metrics: Arc::clone(&self.metrics[id][subtask]) })
+    }
+
+    /// The operators of a chain, restored.
+    fn chain(&self, nodes: &[NodeId], subtask: usize) -> Result<Chain> {
+        let mut links = Vec::new();
+        for &id in nodes {
+            let node = &self.graph.nodes[id];
+            let metrics = &self.metrics[id][subtask];
+            if let (NodeKind::Sink { .. } | NodeKind::Collect, true) = (&node.kind, self.config.batch)
+                && let Some(fold) = self.fold(id)?
+            {
+                links.push(Link::new(fold, &format!("{}/consolidate", node.uid), Arc::default(), 0));
+            }
+            let range = KeyGroupRange::of_subtask(subtask, self.layout.parallelism[id]);
+            let Some(mut operator) = operator(self.graph, node, self.config, range)? else { continue };
+            if cfg!(debug_assertions) {
+                operator = Box::new(Checked::new(operator, &node.uid, node.schema.clone(), node.mode));
+            }
+            if let Some(restored) = self.recovered.state(&node.uid, range)? {
+                operator.restore(restored).map_err(|error| error.context(describe(&node.kind)))?;
+            }
+            let idle_timeout = match node.kind {
+                NodeKind::WatermarkAssigner { idle_timeout_ms, .. } => idle_timeout_ms,
+                _ => 0,
+            };
+            links.push(Link::new(operator, &node.uid, Arc::clone(metrics), idle_timeout));
+        }
+        Ok(Chain::new(links))
+    }
+
+    /// In batch mode, what folds an updating changelog before it leaves the job.
+    fn fold(&self, id: NodeId) -> Result<Option<Box<dyn Operator>>> {
+        let Some(edge) = self.graph.nodes[id].inputs.first() else { return Ok(None) };
+        let input = &self.graph.nodes[edge.from];
+        if input.mode.is_append_only() {
+            return Ok(None);
+        }
+        let key = input.upsert_key.clone().filter(|_| input.mode.is_upsert());
+        Ok(Some(Box::new(Consolidate::new(input.schema.clone(), key)?)))
+    }
+
+    fn tail(&self, id: NodeId, subtask: usize, exchange: Exchange) -> Result<Tail> {
+        let node = &self.graph.nodes[id];
+        let metrics = Arc::clone(&self.metrics[id][subtask]);
+        Ok(match &node.kind {
+            NodeKind::Sink { name, .. } => {
+                let sink = self.connections.sinks.get(name).ok_or_else(|| Error::bug("a sink was not opened"))?;
+                let writer = sink.open(name, subtask, self.recovered.incarnation, node.schema.clone())?;
+                Tail::Sink { name: name.clone(), writer, metrics, dirty: false }
+            }
+            NodeKind::Collect => {
+                let sender = self.sender.clone().ok_or_else(|| Error::bug("nobody collects the result"))?;
+                Tail::Collect { sender, metrics }
+            }
+            _ => Tail::Exchange(exchange),
+        })
+    }
+
+    /// How often the clock of a chain must be looked at: as often as a bundle of it may close.
+    fn tick(&self, nodes: &[NodeId]) -> Duration {
+        let latency = |id: &NodeId| match &self.graph.nodes[*id].kind {
+            NodeKind::GroupAggregate { mini_batch: Some(bundle), .. } => Some(Duration::from_millis(bundle.latency_ms)),
+            _ => None,
+        };
+        nodes.iter().filter_map(latency).chain([TICK]).min().unwrap_or(TICK).max(Duration::from_millis(1))
+    }
+}

@@ -1,0 +1,184 @@
+//! What a running job counts, for progress lines, reports and people who look for the slow operator.
+
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::connectors::Progress;
+
+/// The counts of one operator subtask; written by its task, read by anybody.
+#[derive(Debug)]
+pub struct SubtaskMetrics {
+    /// Rows that came.
+    pub rows_in: AtomicU64,
+    /// Rows that went.
+    pub rows_out: AtomicU64,
+    /// The last watermark emitted.
+    pub watermark: AtomicI64,
+    /// The operator's own counters, and a reader's progress: written now and then, so a lock costs nothing.
+    details: Mutex<Details>,
+}
+
+#[derive(Debug, Default)]
+struct Details {
+    counters: Vec<(&'static str, u64)>,
+    progress: Progress,
+}
+
+impl Default for SubtaskMetrics {
+    fn default() -> SubtaskMetrics {
+        SubtaskMetrics {
+            rows_in: AtomicU64::new(0),
+            rows_out: AtomicU64::new(0),
+            watermark: AtomicI64::new(i64::MIN),
+            details: Mutex::default(),
+        }
+    }
+}
+
+impl SubtaskMetrics {
+    /// Counts rows that came.
+    pub fn add_in(&self, rows: usize) {
+        self.rows_in.fetch_add(rows as u64, Ordering::Relaxed);
+    }
+
+    /// Counts rows that went.
+    pub fn add_out(&self, rows: usize) {
+        self.rows_out.fetch_add(rows as u64, Ordering::Relaxed);
+    }
+
+    /// Takes over the operator's counters.
+    pub fn set_counters(&self, counters: Vec<(&'static str, u64)>) {
+        self.details.lock().unwrap_or_else(PoisonError::into_inner).counters = counters;
+    }
+
+    /// Takes over a reader's progress.
+    pub fn set_progress(&self, progress: Progress) {
+        self.details.lock().unwrap_or_else(PoisonError::into_inner).progress = progress;
+    }
+
+    fn details<T>(&self, read: impl FnOnce(&Details) -> T) -> T {
+        read(&self.details.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// The counts of one operator over all its subtasks.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OperatorMetrics {
+    /// Its uid.
+    pub uid: String,
+    /// What it is.
+    pub description: String,
+    /// Subtasks.
+    pub parallelism: usize,
+    /// Rows that came.
+    pub rows_in: u64,
+    /// Rows that went.
+    pub rows_out: u64,
+    /// The lowest watermark of its subtasks, in milliseconds since the epoch; `None` before the first.
+    pub watermark: Option<i64>,
+    /// Its own counters by name (`late_rows`).
+    pub counters: Vec<(String, u64)>,
+    /// Bytes of its state in the last checkpoint; `None` without checkpoints.
+    pub state_bytes: Option<u64>,
+}
+
+/// Which operators a job has, and where their counts are.
+#[derive(Debug, Default, Clone)]
+pub struct Registry {
+    operators: Vec<(String, String, Role, Vec<Arc<SubtaskMetrics>>)>,
+}
+
+/// Whether an operator stands at an edge of the job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Reads from outside.
+    Source,
+    /// Neither.
+    Inner,
+    /// Writes to outside.
+    Sink,
+}
+
+/// Sums over a whole job.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Rows read by all sources.
+    pub rows_read: u64,
+    /// Rows written by all sinks.
+    pub rows_written: u64,
+    /// Rows dropped as late.
+    pub late_rows: u64,
+    /// Records skipped as malformed.
+    pub skipped_rows: u64,
+    /// Bytes read.
+    pub bytes_read: u64,
+    /// Bytes there are to read, if every reader knows.
+    pub total_bytes: Option<u64>,
+}
+
+impl Registry {
+    /// Adds an operator; gives the counts of each subtask.
+    pub fn add(&mut self, uid: &str, description: &str, role: Role, parallelism: usize) -> Vec<Arc<SubtaskMetrics>> {
+        let subtasks: Vec<Arc<SubtaskMetrics>> = (0..parallelism).map(|_| Arc::default()).collect();
+        self.operators.push((uid.to_owned(), description.to_owned(), role, subtasks.clone()));
+        subtasks
+    }
+
+    /// The counts by operator, in the order of the plan.
+    pub fn operators(&self) -> Vec<OperatorMetrics> {
+        let sum = |subtasks: &[Arc<SubtaskMetrics>], count: fn(&SubtaskMetrics) -> &AtomicU64| {
+            subtasks.iter().map(|subtask| count(subtask).load(Ordering::Relaxed)).sum()
+        };
+        let describe = |(uid, description, _, subtasks): &(String, String, Role, Vec<Arc<SubtaskMetrics>>)| {
+            let watermark = subtasks.iter().map(|subtask| subtask.watermark.load(Ordering::Relaxed)).min();
+            let mut counters: Vec<(String, u64)> = Vec::new();
+            for (name, count) in subtasks.iter().flat_map(|subtask| subtask.details(|details| details.counters.clone()))
+            {
+                match counters.iter_mut().find(|(known, _)| known == name) {
+                    Some((_, total)) => *total += count,
+                    None => counters.push((name.to_owned(), count)),
+                }
+            }
+            OperatorMetrics {
+                uid: uid.clone(),
+                description: description.clone(),
+                parallelism: subtasks.len(),
+                rows_in: sum(subtasks, |subtask| &subtask.rows_in),
+                rows_out: sum(subtasks, |subtask| &subtask.rows_out),
+                watermark: watermark.filter(|mark| *mark != i64::MIN),
+                counters,
+                state_bytes: None,
+            }
+        };
+        self.operators.iter().map(describe).collect()
+    }
+
+    /// The sums over the job.
+    pub fn totals(&self) -> Totals {
+        let mut totals = Totals::default();
+        let mut all_known = true;
+        for (_, _, role, subtasks) in &self.operators {
+            for subtask in subtasks {
+                let (progress, late) = subtask.details(|details| {
+                    let late =
+                        details.counters.iter().filter(|(name, _)| *name == "late_rows").map(|(_, n)| n).sum::<u64>();
+                    (details.progress, late)
+                });
+                totals.late_rows += late;
+                match role {
+                    Role::Source => {
+                        totals.rows_read += subtask.rows_out.load(Ordering::Relaxed);
+                        totals.skipped_rows += progress.skipped_rows;
+                        totals.bytes_read += progress.bytes;
+                        all_known &= progress.total_bytes.is_some();
+                        totals.total_bytes = Some(totals.total_bytes.unwrap_or(0) + progress.total_bytes.unwrap_or(0));
+                    }
+                    Role::Sink => totals.rows_written += subtask.rows_in.load(Ordering::Relaxed),
+                    Role::Inner => {}
+                }
+            }
+        }
+        totals.total_bytes = totals.total_bytes.filter(|_| all_known);
+        totals
+    }
+}
