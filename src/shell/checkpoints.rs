@@ -49,8 +49,7 @@ fn listing(checkpoints: &[CheckpointSummary]) -> String {
 fn details(detail: &CheckpointDetail) -> String {
     let summary = &detail.summary;
     let mut text = format!("{} {} of job {}\n", kind(summary), summary.id, summary.job);
-    // Writing into a String does not fail, here and below.
-    let mut line = |name: &str, value: String| drop(writeln!(text, "  {name:<14}{value}"));
+    let mut line = |name: &str, value: String| text.push_str(&format!("  {name:<14}{value}\n"));
     line("completed", time(summary.time_ms));
     line("directory", summary.directory.display().to_string());
     line("written by", format!("Ebbflow {} at parallelism {}", detail.engine, detail.parallelism));
@@ -60,6 +59,7 @@ fn details(detail: &CheckpointDetail) -> String {
         line("note", note(summary));
     }
     for operator in &detail.operators {
+        // Writing into a String does not fail, here and below.
         let tables = operator.tables.join(", ");
         let _ = writeln!(text, "operator {}: {}", operator.uid, operator.description);
         let _ = writeln!(text, "  {} rows, {} bytes; tables: {tables}", operator.rows, operator.bytes);
