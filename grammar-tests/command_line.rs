@@ -79,7 +79,8 @@ fn a_wrong_command_line_or_setup_is_exit_code_2() {
 
 #[test]
 fn variables_are_put_in_place_and_missing_ones_named() {
-    let ended = execute("SELECT url FROM clicks WHERE `user` = '${WHO}'", &["--var", "WHO=Liz", "--format", "changelog"]);
+    let ended =
+        execute("SELECT url FROM clicks WHERE `user` = '${WHO}'", &["--var", "WHO=Liz", "--format", "changelog"]);
     check(&ended, 0, "+I ./home\n");
     let ended = execute("SELECT '${WHO}'", &[]);
     assert_eq!(ended.code, Some(2));
@@ -111,7 +112,8 @@ fn jobs_are_waited_for_and_say_what_they_did() {
 fn bad_data_is_exit_code_1_and_names_the_place() {
     let scratch = tempfile::tempdir().expect("a temporary folder can be made");
     std::fs::write(scratch.path().join("bad.csv"), "1\nx\n").expect("the file can be written");
-    let sql = "CREATE TABLE t (n INT) WITH ('connector'='filesystem','path'='bad.csv','format'='csv'); SELECT * FROM t;";
+    let sql =
+        "CREATE TABLE t (n INT) WITH ('connector'='filesystem','path'='bad.csv','format'='csv'); SELECT * FROM t;";
     let ended = call(scratch.path(), &["-e", sql]);
     assert_eq!(ended.code, Some(1), "{}", ended.stderr);
     assert!(ended.stderr.contains("bad.csv") && ended.stderr.contains('2'), "{}", ended.stderr);
@@ -141,5 +143,9 @@ fn a_record_that_takes_too_long_fails_and_the_next_one_runs() {
                 query T\nSELECT * FROM g\n----\n\nquery T\nSELECT 1\n----\n+I 1\n";
     let ended = test_file(scratch.path(), text, &["--timeout", "0.5"]);
     assert_eq!(ended.code, Some(1), "{}", ended.stderr);
-    assert!(ended.stdout.contains("longer than 0.5 s") && ended.stdout.ends_with("2 passed, 1 failed\n"), "{}", ended.stdout);
+    assert!(
+        ended.stdout.contains("longer than 0.5 s") && ended.stdout.ends_with("2 passed, 1 failed\n"),
+        "{}",
+        ended.stdout
+    );
 }

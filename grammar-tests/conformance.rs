@@ -57,7 +57,8 @@ fn refresh(records: &BTreeMap<String, Record>, known: &BTreeMap<String, String>)
     );
     for (key, record) in records.iter().filter(|(_, record)| record.verdict == "failed") {
         let first: String = record.message.lines().next().unwrap_or_default().chars().take(REASON_CHARACTERS).collect();
-        let fresh = if first.starts_with("error") || !record.message.contains('\n') { first } else { "other rows".into() };
+        let fresh =
+            if first.starts_with("error") || !record.message.contains('\n') { first } else { "other rows".into() };
         text += &format!("{key}  {}\n", known.get(key).unwrap_or(&fresh));
     }
     std::fs::write(list(), text).expect("the list can be written");

@@ -19,15 +19,32 @@ const IMPORTS: &[(&str, &[&str])] = &[
     (
         "runtime",
         &[
-            "changelog", "catalog", "sql", "functions", "plan", "state", "operators", "formats", "connectors",
+            "changelog",
+            "catalog",
+            "sql",
+            "functions",
+            "plan",
+            "state",
+            "operators",
+            "formats",
+            "connectors",
             "checkpoint",
         ],
     ),
     (
         "session",
         &[
-            "changelog", "catalog", "sql", "functions", "plan", "state", "operators", "formats", "connectors",
-            "checkpoint", "runtime",
+            "changelog",
+            "catalog",
+            "sql",
+            "functions",
+            "plan",
+            "state",
+            "operators",
+            "formats",
+            "connectors",
+            "checkpoint",
+            "runtime",
         ],
     ),
     ("types", &[]),
@@ -70,9 +87,11 @@ impl SourceFile {
     /// Lines of code outside comments and the tests at the end of the file.
     fn code(&self) -> impl Iterator<Item = Line<'_>> {
         let is_test_file = self.name.ends_with("tests.rs") || self.name.contains("/tests/");
-        let lines = self.text.lines().enumerate().take_while(move |(_, line)| {
-            !is_test_file && !line.starts_with("mod tests {")
-        });
+        let lines = self
+            .text
+            .lines()
+            .enumerate()
+            .take_while(move |(_, line)| !is_test_file && !line.starts_with("mod tests {"));
         lines.filter(|(_, line)| !line.trim_start().starts_with("//")).map(|(at, code)| Line { number: at + 1, code })
     }
 }
@@ -111,9 +130,10 @@ fn folders_import_only_what_the_table_allows() {
         let (_, allowed) = IMPORTS.iter().find(|(folder, _)| *folder == file.folder())?;
         let shared = ["error", "limits", "types", file.folder()];
         // Paths in the middle of code count as well as `use` lines.
-        let mut modules = code.split("crate::").skip(1).map(|rest| {
-            rest.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default()
-        });
+        let mut modules = code
+            .split("crate::")
+            .skip(1)
+            .map(|rest| rest.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default());
         let strange = modules.find(|module| match file.is_binary() {
             true => *module != "shell",
             false => !shared.contains(module) && !allowed.contains(module),
@@ -137,8 +157,18 @@ fn every_folder_stands_in_the_table() {
 #[test]
 fn planning_and_computing_neither_wait_nor_look_outside() {
     const BANNED: &[&str] = &[
-        "async ", ".await", "std::fs", "std::net", "std::time::Instant", "std::time::SystemTime", "Instant::now",
-        "SystemTime::now", "Utc::now", "Local::now", "std::thread", "tokio::",
+        "async ",
+        ".await",
+        "std::fs",
+        "std::net",
+        "std::time::Instant",
+        "std::time::SystemTime",
+        "Instant::now",
+        "SystemTime::now",
+        "Utc::now",
+        "Local::now",
+        "std::thread",
+        "tokio::",
     ];
     check(|file, code| {
         let found = BANNED.iter().find(|word| code.contains(**word))?;
@@ -173,8 +203,12 @@ fn every_file_opens_with_what_it_holds() {
     let tests = root().join("grammar-tests");
     let tests = files_below(&tests).into_iter().filter(|path| path.extension().is_some_and(|end| end == "rs"));
     let tests = tests.map(|path| SourceFile { name: path.display().to_string(), text: read(&path) });
-    let faults: Vec<String> =
-        sources().into_iter().chain(tests).filter(|file| !file.text.starts_with("//! ")).map(|file| file.name).collect();
+    let faults: Vec<String> = sources()
+        .into_iter()
+        .chain(tests)
+        .filter(|file| !file.text.starts_with("//! "))
+        .map(|file| file.name)
+        .collect();
     assert!(faults.is_empty(), "no opening `//!` sentence in: {faults:?}");
 }
 

@@ -138,7 +138,10 @@ mod tests {
         let schema = Schema::new(fields.collect::<Vec<_>>());
         let mut text = String::new();
         write_line(Some("+I"), &schema, &columns, 0, chrono_tz::UTC, &mut text).unwrap();
-        assert_eq!(text, "{\"op\":\"+I\",\"z\":\"a\\\"b\",\"n\":7,\"d\":12.50,\"f\":0.1,\"l\":[1,null],\"nil\":null}\n");
+        assert_eq!(
+            text,
+            "{\"op\":\"+I\",\"z\":\"a\\\"b\",\"n\":7,\"d\":12.50,\"f\":0.1,\"l\":[1,null],\"nil\":null}\n"
+        );
     }
 
     #[test]

@@ -16,6 +16,9 @@ use super::table::Tableau;
 /// Rows of a table result that are redrawn while it changes; the final table is drawn whole.
 const LIVE_ROWS: usize = 20;
 
+/// Where cells of drawn tables are cut unless an option says otherwise.
+const COLUMN_WIDTH: usize = 30;
+
 /// The option that says how results are shown, and its values.
 pub const RESULT_MODE: &str = "sql-client.execution.result-mode";
 
@@ -53,13 +56,13 @@ impl View {
     }
 }
 
-/// `table.display.max-column-width`, in its two spellings; 30 by default.
+/// `table.display.max-column-width`, in its two spellings: the one that was changed counts.
 fn column_width(session: &Session) -> usize {
     ["sql-client.display.max-column-width", "table.display.max-column-width"]
         .iter()
         .filter_map(|key| session.option(key)?.parse().ok())
-        .next()
-        .unwrap_or(30)
+        .find(|width| *width != COLUMN_WIDTH)
+        .unwrap_or(COLUMN_WIDTH)
 }
 
 /// Reads a query to its end, or until Ctrl-C, and prints what comes.

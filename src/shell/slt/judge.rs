@@ -26,8 +26,10 @@ impl Verdict {
     /// Adds to a failure what the record's jobs printed.
     pub fn with_printed(self, printed: &str) -> Verdict {
         match self {
-            Verdict::Failed(how) if !printed.is_empty() => Verdict::Failed(format!("{how}
-printed:\n{printed}")),
+            Verdict::Failed(how) if !printed.is_empty() => Verdict::Failed(format!(
+                "{how}
+printed:\n{printed}"
+            )),
             other => other,
         }
     }
