@@ -131,7 +131,7 @@ impl Session {
     /// Names of tables, columns and functions, for completion.
     pub fn names(&self) -> Vec<String> {
         let state = self.lock();
-        let mut names = self.functions(&state).map(|functions| functions.scalar_names()).unwrap_or_default();
+        let mut names = self.functions(&state).map(|functions| functions.names()).unwrap_or_default();
         for (name, relation) in state.catalog.relations(state.catalog.current_database()) {
             names.push(name.to_string());
             if let Relation::Table(table) = relation {

@@ -57,10 +57,7 @@ pub(super) fn show(state: &State, functions: &FunctionSet, show: &Show) -> Resul
         "CURRENT DATABASE" => listed("current database name", vec![catalog.current_database().into()]),
         "CURRENT CATALOG" => listed("current catalog name", vec![DEFAULT_CATALOG.into()]),
         "FUNCTIONS" => {
-            let mut names = functions.scalar_names();
-            names.extend(functions.aggregate_names());
-            names.sort_unstable();
-            listed("function name", names)
+            listed("function name", functions.names())
         }
         "JOBS" => {
             let jobs = state.jobs.iter().map(|job| vec![Some(job.name().to_string()), Some(job.status().to_string())]);
