@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let runtime = tokio::runtime::Runtime::new()?;
     for format in ["json", "csv"] {
         let path = folder.join(format!("clicks.{format}"));
-        let text = clicks(format, rows);
+        let text = clicks(format, rows)?;
         std::fs::write(&path, &text)?;
         let mut best = f64::INFINITY;
         for _ in 0..ROUNDS {
@@ -35,25 +35,23 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 /// Rows of seven fields, about 210 bytes each as JSON.
-fn clicks(format: &str, rows: u64) -> String {
+fn clicks(format: &str, rows: u64) -> Result<String, std::fmt::Error> {
     let mut text = String::new();
     for id in 0..rows {
         let (user, second, amount) = (id % 10_007, id % 60, id % 997);
         let url = format!("https://shop.example/products/{amount}?ref=newsletter");
         let agent = "Mozilla/5.0 (X11; Linux x86_64) Gecko";
-        let written = if format == "json" {
+        if format == "json" {
             writeln!(
                 text,
                 "{{\"id\":{id},\"user\":\"user-{user}\",\"url\":\"{url}\",\"ts\":\"2026-01-02 10:11:{second:02}.123\",\
                  \"amount\":{amount}.25,\"country\":\"DE\",\"agent\":\"{agent}\"}}"
-            )
+            )?;
         } else {
-            writeln!(text, "{id},user-{user},{url},2026-01-02 10:11:{second:02}.123,{amount}.25,DE,{agent}")
-        };
-        // Writing to a string cannot fail.
-        drop(written);
+            writeln!(text, "{id},user-{user},{url},2026-01-02 10:11:{second:02}.123,{amount}.25,DE,{agent}")?;
+        }
     }
-    text
+    Ok(text)
 }
 
 async fn run(session: &Session, format: &str, path: &str) -> Result<f64, Box<dyn std::error::Error>> {
