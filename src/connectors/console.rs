@@ -241,3 +241,67 @@ impl SinkWriter for StdoutWriter {
         Ok(None)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::{Column, ColumnKind, TableDefinition};
+    use crate::types::SqlType;
+
+    struct Typed(&'static str);
+
+    impl Console for Typed {
+        fn write(&self, _: bool, _: &[u8]) -> std::io::Result<()> {
+            Ok(())
+        }
+
+        fn input(&self) -> Box<dyn Read + Send> {
+            Box::new(self.0.as_bytes())
+        }
+    }
+
+    fn stdin(text: &'static str) -> Arc<dyn Source> {
+        let column = Column {
+            name: "n".to_string(),
+            sql_type: SqlType::Int,
+            nullable: true,
+            kind: ColumnKind::Physical,
+            comment: None,
+        };
+        let given = [("connector", "stdin"), ("format", "csv")];
+        let table = TableDefinition {
+            name: "t".to_string(),
+            columns: vec![column],
+            watermark: None,
+            primary_key: Vec::new(),
+            partitioned_by: Vec::new(),
+            options: Options(given.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()),
+            comment: None,
+            temporary: false,
+            span: None,
+        };
+        let console = Arc::new(Typed(text));
+        let context = ConnectorContext { table: Arc::new(table), console, batch: false, zone: chrono_tz::UTC };
+        (STDIN.source.unwrap())(&context).unwrap()
+    }
+
+    async fn count(reader: &mut dyn SourceReader) -> usize {
+        let mut rows = 0;
+        loop {
+            match reader.next().await.unwrap() {
+                SourceEvent::Changes(batch) => rows += batch.len(),
+                SourceEvent::Idle => {}
+                SourceEvent::End => return rows,
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_pipe_is_read_to_its_end_by_one_subtask() {
+        let mut reader = stdin("1\n2\n3\n").open(0, 2, &[0], None).unwrap();
+        assert_eq!(count(&mut *reader).await, 3);
+        assert_eq!(count(&mut *stdin("1\n").open(1, 2, &[0], None).unwrap()).await, 0);
+        let saved = reader.positions();
+        assert_eq!(count(&mut *stdin("1\n2\n3\n4\n5\n").open(0, 1, &[0], Some(&saved)).unwrap()).await, 2);
+    }
+}

@@ -26,6 +26,12 @@ use crate::changelog::{ChangeBatch, ChangelogMode, CheckpointId};
 use crate::error::{Error, Result, nearest};
 use crate::formats::{self, Format};
 
+/// Makes a source for a table.
+pub type MakeSource = fn(&ConnectorContext) -> Result<Arc<dyn Source>>;
+
+/// Makes a sink for a table.
+pub type MakeSink = fn(&ConnectorContext) -> Result<Arc<dyn Sink>>;
+
 /// One line of the list of connectors.
 pub struct Connector {
     /// The name in `'connector' = '…'`.
@@ -35,9 +41,9 @@ pub struct Connector {
     /// Whether it takes `'format' = '…'`.
     pub takes_format: bool,
     /// Makes the source, if the connector can be read.
-    pub source: Option<fn(&ConnectorContext) -> Result<Arc<dyn Source>>>,
+    pub source: Option<MakeSource>,
     /// Makes the sink, if the connector can be written.
-    pub sink: Option<fn(&ConnectorContext) -> Result<Arc<dyn Sink>>>,
+    pub sink: Option<MakeSink>,
 }
 
 /// All connectors.

@@ -25,7 +25,7 @@ pub(crate) fn decode(text: &[u8], to: &mut Vec<u8>) -> Option<()> {
         digits = digits.strip_suffix(b"=").unwrap_or(digits);
     }
     let padding = text.len() - digits.len();
-    if digits.len() % 4 == 1 || (padding > 0 && text.len() % 4 != 0) {
+    if digits.len() % 4 == 1 || (padding > 0 && !text.len().is_multiple_of(4)) {
         return None;
     }
     for chunk in digits.chunks(4) {

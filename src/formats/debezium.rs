@@ -300,3 +300,55 @@ impl Encoder for DebeziumEncoder {
         "json"
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::formats::testing::{batch, decode, encode, message, rows};
+    use crate::types::SqlType;
+
+    const TWO: &[(&str, SqlType)] = &[("id", SqlType::Int), ("v", SqlType::STRING)];
+    const LOG: &str = "{\"before\":null,\"after\":{\"id\":1,\"v\":\"a\"},\"op\":\"c\"}\n\
+        {\"before\":{\"id\":1,\"v\":\"a\"},\"after\":{\"id\":1,\"v\":\"b\"},\"op\":\"u\",\"ts_ms\":2}\n\
+        \n\
+        {\"op\":\"d\",\"before\":{\"id\":1,\"v\":\"b\"},\"after\":null}\n\
+        {\"before\":null,\"after\":{\"id\":2},\"op\":\"r\"}\n";
+
+    #[test]
+    fn a_change_a_line() {
+        let expected = ["+I[1, a]", "-U[1, a]", "+U[1, b]", "-D[1, b]", "+I[2, null]"];
+        assert_eq!(rows("debezium-json", TWO, &[], LOG), expected);
+        let wrapped: String = LOG
+            .lines()
+            .filter(|line| !line.is_empty())
+            .map(|line| format!("{{\"schema\":{{}},\"payload\":{line}}}\n"))
+            .collect();
+        assert_eq!(rows("debezium-json", TWO, &[("schema-include", "true")], &wrapped), expected);
+        assert!(decode("debezium-json", TWO, &[], wrapped.as_bytes()).is_err());
+        assert!(decode("debezium-json", TWO, &[("schema-include", "true")], LOG.as_bytes()).is_err());
+    }
+
+    #[test]
+    fn updates_are_written_as_delete_and_insert() {
+        let written = encode("debezium-json", &[], &batch("debezium-json", TWO, &[], LOG)).unwrap();
+        assert_eq!(written.lines().nth(1), Some("{\"before\":{\"id\":1,\"v\":\"a\"},\"after\":null,\"op\":\"d\"}"));
+        assert_eq!(written.lines().nth(2), Some("{\"before\":null,\"after\":{\"id\":1,\"v\":\"b\"},\"op\":\"c\"}"));
+        let changes = batch("debezium-json", TWO, &[], LOG);
+        assert!(encode("debezium-json", &[("schema-include", "true")], &changes).is_err());
+    }
+
+    #[test]
+    fn malformed_changes_are_errors_or_skipped() {
+        let input = "{\"before\":null,\"after\":{\"id\":\"two\",\"v\":\"b\"},\"op\":\"c\"}\nthis is not json\n\
+            {\"after\":{\"id\":3},\"op\":\"z\"}\n{\"after\":{\"id\":4}}\n{\"before\":null,\"after\":{\"id\":1},\"op\":\"u\"}\n\
+            {\"before\":null,\"op\":\"d\"}\n[]\nnull\n{\"after\":{\"id\":6,\"v\":7.5},\"op\":\"c\"}\n";
+        let (rows, skipped) =
+            decode("debezium-json", TWO, &[("ignore-parse-errors", "true")], input.as_bytes()).unwrap();
+        assert_eq!(rows, ["+I[null, b]", "+I[6, 7.5]"]);
+        assert_eq!(skipped, 7);
+        for line in input.lines().take(8) {
+            assert!(decode("debezium-json", TWO, &[], line.as_bytes()).is_err(), "{line}");
+        }
+        let update = message("debezium-json", TWO, &[], b"{\"before\":null,\"after\":{\"id\":1},\"op\":\"u\"}\n");
+        assert!(update.contains("REPLICA IDENTITY FULL"), "{update}");
+    }
+}

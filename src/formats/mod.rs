@@ -16,6 +16,8 @@ mod fault;
 mod json;
 mod lines;
 mod raw;
+#[cfg(test)]
+mod testing;
 mod text;
 mod view;
 mod write;

@@ -165,3 +165,19 @@ impl Encoder for RawEncoder {
         "txt"
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::formats::testing::{batch, decode, encode, rows};
+    use crate::types::SqlType;
+
+    #[test]
+    fn lines_as_they_stand() {
+        let column = [("line", SqlType::STRING)];
+        assert_eq!(rows("raw", &column, &[], "x\n\n y \"z\n"), ["+I[x]", "+I[]", "+I[ y \"z]"]);
+        assert_eq!(encode("raw", &[], &batch("raw", &column, &[], "x\n\ny")).unwrap(), "x\n\ny\n");
+        assert_eq!(rows("raw", &[("line", SqlType::BYTES)], &[], "a\n"), ["+I[[97]]"]);
+        assert!(decode("raw", &column, &[], b"\xff\n").is_err());
+        assert!(decode("raw", &[("n", SqlType::Int)], &[], b"").is_err());
+    }
+}

@@ -116,3 +116,149 @@ impl SourceReader for DatagenReader {
         self.splits.iter().map(position).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::catalog::{Column, ColumnKind, Options, TableDefinition};
+    use crate::connectors::{ConnectorContext, Console, Source};
+    use crate::error::Error;
+    use crate::types::{RowField, SqlType};
+
+    struct NoConsole;
+
+    impl Console for NoConsole {
+        fn write(&self, _: bool, _: &[u8]) -> std::io::Result<()> {
+            Ok(())
+        }
+
+        fn input(&self) -> Box<dyn std::io::Read + Send> {
+            Box::new(std::io::empty())
+        }
+    }
+
+    fn source(columns: &[(&str, SqlType)], given: &[(&str, &str)]) -> Result<Arc<dyn Source>, Error> {
+        let column = |(name, sql_type): &(&str, SqlType)| Column {
+            name: name.to_string(),
+            sql_type: sql_type.clone(),
+            nullable: true,
+            kind: ColumnKind::Physical,
+            comment: None,
+        };
+        let table = TableDefinition {
+            name: "t".to_string(),
+            columns: columns.iter().map(column).collect(),
+            watermark: None,
+            primary_key: Vec::new(),
+            partitioned_by: Vec::new(),
+            options: Options(given.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()),
+            comment: None,
+            temporary: false,
+            span: None,
+        };
+        let context = ConnectorContext {
+            table: Arc::new(table),
+            console: Arc::new(NoConsole),
+            batch: false,
+            zone: chrono_tz::UTC,
+        };
+        (super::super::CONNECTOR.source.unwrap())(&context)
+    }
+
+    async fn rows(reader: &mut dyn SourceReader, most: usize) -> Vec<String> {
+        let mut rows = Vec::new();
+        while rows.len() < most {
+            match reader.next().await.unwrap() {
+                SourceEvent::Changes(batch) => {
+                    let columns = batch.rows().columns();
+                    rows.extend((0..batch.len()).map(|row| {
+                        let cell = |column: &arrow::array::ArrayRef| {
+                            arrow::util::display::array_value_to_string(column, row).unwrap()
+                        };
+                        columns.iter().map(cell).collect::<Vec<_>>().join("|")
+                    }));
+                }
+                _ => break,
+            }
+        }
+        rows
+    }
+
+    #[tokio::test]
+    async fn a_restart_goes_on_with_the_same_rows() {
+        let columns = [("n", SqlType::BigInt), ("r", SqlType::Int), ("s", SqlType::Varchar(6))];
+        let given = [
+            ("rows-per-second", "0"),
+            ("number-of-rows", "20001"),
+            ("fields.n.kind", "sequence"),
+            ("fields.n.start", "5"),
+            ("fields.n.end", "900000"),
+            ("fields.r.min", "1"),
+            ("fields.r.max", "3"),
+            ("fields.s.null-rate", "0.5"),
+        ];
+        let source = source(&columns, &given).unwrap();
+        assert!(source.bounded());
+        let straight = rows(&mut *source.open(0, 1, &[0, 1, 2], None).unwrap(), usize::MAX).await;
+        assert_eq!(straight.len(), 20_001);
+        assert!(straight[0].starts_with("5|"));
+        assert!((1..=3).all(|value| straight.iter().any(|row| row.contains(&format!("|{value}|")))));
+        let mut parts = Vec::new();
+        let mut saved = Vec::new();
+        for subtask in 0..2 {
+            let mut reader = source.open(subtask, 2, &[0, 1, 2], None).unwrap();
+            parts.extend(rows(&mut *reader, 1).await);
+            saved.extend(reader.positions());
+        }
+        parts.extend(rows(&mut *source.open(0, 1, &[0, 1, 2], Some(&saved)).unwrap(), usize::MAX).await);
+        parts.sort();
+        let mut sorted = straight;
+        sorted.sort();
+        assert_eq!(parts, sorted);
+    }
+
+    #[tokio::test]
+    async fn every_type_is_made() {
+        let field = |sql_type| RowField::unnamed(sql_type, true);
+        let columns = [
+            ("a", SqlType::Boolean),
+            ("b", SqlType::TinyInt),
+            ("c", SqlType::Decimal(5, 2)),
+            ("d", SqlType::Double),
+            ("e", SqlType::Float),
+            ("f", SqlType::Date),
+            ("g", SqlType::Time(0)),
+            ("h", SqlType::Timestamp(6)),
+            ("i", SqlType::TimestampLtz(3)),
+            ("j", SqlType::BYTES),
+            ("k", SqlType::Char(5)),
+            ("l", SqlType::Array(Box::new(field(SqlType::Int)))),
+            ("m", SqlType::Map(Box::new(field(SqlType::STRING)), Box::new(field(SqlType::Int)))),
+            ("n", SqlType::Row(vec![RowField { name: "x".into(), ..field(SqlType::SmallInt) }])),
+        ];
+        let source = source(&columns, &[("number-of-rows", "3")]).unwrap();
+        let projection: Vec<usize> = (0..columns.len()).collect();
+        assert_eq!(rows(&mut *source.open(0, 1, &projection, None).unwrap(), usize::MAX).await.len(), 3);
+        assert_eq!(rows(&mut *source.open(0, 1, &[], None).unwrap(), usize::MAX).await.len(), 3);
+    }
+
+    #[test]
+    fn options_must_fit() {
+        let columns = [("n", SqlType::BigInt), ("d", SqlType::Date)];
+        for (name, value) in [
+            ("fields.m.min", "1"),
+            ("fields.n.mim", "1"),
+            ("fields.n.min", "x"),
+            ("fields.n.kind", "sequence"),
+            ("fields.d.kind", "sequence"),
+            ("fields.n.null-rate", "2"),
+            ("rows-per-second", "-1"),
+        ] {
+            assert!(source(&columns, &[(name, value)]).is_err(), "{name} = {value}");
+        }
+        let endless = source(&columns, &[("fields.n.min", "3"), ("fields.n.max", "3")]).unwrap();
+        assert!(!endless.bounded());
+    }
+}

@@ -26,6 +26,9 @@ use crate::formats::{ColumnBuilder, Decoder, TimestampStyle};
 use crate::limits::{READ_BYTES, RECORD_BYTES};
 use crate::types::SqlType;
 
+/// Bytes read beyond a range's end at once.
+const BEYOND_RANGE: u64 = 16 << 10;
+
 /// A file, or a range of one, and how far it has been read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Split {
@@ -289,7 +292,12 @@ impl FileReader {
             )));
         }
         // Twice what is waiting, so that a long record is not looked at again for every piece.
-        let wanted = READ_BYTES.max(open.to);
+        let mut wanted = READ_BYTES.max(open.to);
+        if let Some(end) = split.end {
+            // Not much more than the record that crosses the range's end: the next range reads it anyway.
+            let left = end.saturating_sub(split.offset + open.to as u64) + BEYOND_RANGE;
+            wanted = wanted.min(usize::try_from(left).unwrap_or(wanted));
+        }
         open.buffer.resize(open.to + wanted, 0);
         loop {
             match open.file.read(&mut open.buffer[open.to..]) {

@@ -15,7 +15,7 @@ use crate::error::{Error, Result, nearest};
 use crate::formats::{Decoder, Format, Wanted};
 
 /// A file larger than this is read by several subtasks, a range each, when it may be.
-const RANGE_BYTES: u64 = 32 << 20;
+const RANGE_BYTES: u64 = 8 << 20;
 
 /// What a file tells beside its rows: the keys of metadata columns.
 const METADATA_KEYS: [&str; 4] = ["file.path", "file.name", "file.size", "file.modification-time"];
