@@ -199,7 +199,7 @@ impl Coordinator {
         let request = CheckpointRequest { id, stop: matches!(kind, Kind::Stop { .. }) };
         for task in &self.tasks {
             // A task that is gone has failed; its error is on the way.
-            drop(task.send(request));
+            let _ = task.send(request);
         }
         let waiting = (0..self.tasks.len()).collect();
         let answers = std::mem::take(&mut progress.asked);

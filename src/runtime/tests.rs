@@ -326,14 +326,14 @@ async fn a_bounded_job_commits_everything_once_with_and_without_a_directory() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_at_any_time_and_restored_at_any_parallelism_every_change_is_there_once() {
-    for seed in 0..4u64 {
+    for seed in 0..3u64 {
         let (world, directory) = (Arc::new(World::default()), TempDir::new().unwrap());
         world.pace_us.store(200, Ordering::Relaxed);
         let mut restored = BTreeSet::new();
         for attempt in 0.. {
             let parallelism = [1, 2, 4, 3][((seed + attempt) % 4) as usize];
             let job = start(to_sink(), config(&world, Some(&directory), parallelism)).unwrap();
-            let wait = Duration::from_millis(8 + (seed * 7 + attempt * 13) % 29);
+            let wait = Duration::from_millis(15 + (seed * 7 + attempt * 13) % 70);
             if let Ok(report) = tokio::time::timeout(wait, job.handle.wait()).await {
                 restored.extend(report.unwrap().restored_from);
                 break;
