@@ -41,6 +41,19 @@ pub struct Span {
     pub end_column: u64,
 }
 
+impl Span {
+    /// The place of a piece of the syntax tree; `None` for a piece that has none (it was made, not written).
+    pub fn from_ast(span: sqlparser::tokenizer::Span) -> Option<Span> {
+        let known = span.start.line > 0;
+        known.then_some(Span {
+            line: span.start.line,
+            column: span.start.column,
+            end_line: span.end.line,
+            end_column: span.end.column,
+        })
+    }
+}
+
 /// An error with its kind, its place in the SQL text and what to do about it.
 #[derive(Clone)]
 pub struct Error(Box<Inner>);

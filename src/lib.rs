@@ -1,4 +1,78 @@
 //! Ebbflow: a streaming SQL engine over dynamic tables.
+//!
+//! A table that changes and a stream of changes are two views of one thing. Ebbflow takes Flink SQL, plans it as a
+//! continuous query over dynamic tables, and keeps the result up to date as rows come: results ebb (`-U`, `-D`) and
+//! flow (`+I`, `+U`). Checkpoints make it exact: whatever is killed, and whenever, no change is lost and none is
+//! doubled.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use arrow::array::{RecordBatch, StringArray};
+//! use ebbflow::{Engine, ProgramTable};
+//!
+//! # fn main() -> ebbflow::Result<()> {
+//! let clicks = RecordBatch::try_from_iter([(
+//!     "user",
+//!     Arc::new(StringArray::from(vec!["Mary", "Bob", "Mary"])) as arrow::array::ArrayRef,
+//! )])?;
+//! let engine = Engine::builder().parallelism(1).build()?;
+//! let session = engine.session();
+//! session.register("clicks", ProgramTable::batches(clicks.schema(), vec![clicks]))?;
+//! let changelog = engine.block_on(async {
+//!     let mut changes = session.query("SELECT `user`, COUNT(*) FROM clicks GROUP BY `user`").await?;
+//!     let mut lines = Vec::new();
+//!     while let Some(batch) = changes.next().await {
+//!         lines.extend(changes.lines(&batch?)?);
+//!     }
+//!     Ok::<_, ebbflow::Error>(lines)
+//! })?;
+//! assert_eq!(changelog, ["+I[Mary, 1]", "+I[Bob, 1]", "-U[Mary, 1]", "+U[Mary, 2]"]);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # The house
+//!
+//! The modules, in the order in which a statement and then a row meets them:
+//!
+//! | module | what it is |
+//! |---|---|
+//! | `session` | the front door: an [`Engine`], its [`Session`]s, the [`Job`]s they start |
+//! | `sql` | text to statements: the Flink dialect, with places for errors to point at |
+//! | `catalog` | what names stand for: tables, views, and the options connectors declare |
+//! | `functions` | Flink's built-in functions, types of operators, casts |
+//! | `plan` | statements to a stream graph: binding, types, rules, changelog modes, `EXPLAIN` |
+//! | `runtime` | tasks, channels, alignment, exchange; its `build` joins plans and operators |
+//! | `connectors`, `formats` | sources and sinks; bytes to rows and back |
+//! | `changelog` | the four kinds of change, batches of changes, what travels on an edge |
+//! | `operators` | one synchronous state machine a file |
+//! | `state` | what an operator remembers, in tables addressed by batches of keys |
+//! | `checkpoint` | files, manifests, recovery: what makes exactly once survive a crash |
+//! | `types`, `error`, `limits` | used by all: SQL types and cells, the one error type, every bound |
+//!
+//! `plan` and `operators` never name each other; `runtime/build.rs` is the bridge. `sql`, `plan`, `operators`, `state`
+//! and `functions` contain nothing asynchronous, no file access and no clock: they behave the same in a debugger, a
+//! test and a replay. A test holds the table of allowed imports.
+//!
+//! # A statement
+//!
+//! `SELECT user, COUNT(*) FROM clicks GROUP BY user` is parsed (`sql`), its names are looked up (`catalog`), it is
+//! bound and typed (`plan`), and becomes a graph: a source, an aggregate, a collector. Two passes settle the changelog
+//! modes: the aggregate can emit `+I`, `-U`, `+U`; whoever shows a changelog needs the `-U`, a sink with a key would not.
+//!
+//! # A row
+//!
+//! The source's task reads a batch of rows, straight into typed columns, only the wanted ones. The batch goes operator
+//! to operator within the task; between tasks it is split by the key groups of its keys and waits in a bounded channel.
+//! The aggregate looks up all its keys at once, updates its columns of accumulators, and emits the changes.
+//!
+//! # A checkpoint
+//!
+//! At an interval a barrier enters the stream at the sources, which note their positions. An operator that has the
+//! barrier on all inputs hands over what changed in its state since the last one; a sink makes what it wrote durable, and
+//! not yet visible. When everything is on disk, a manifest is written that names it all: that is the decision. Then
+//! sinks make their rows visible. A crash before the decision forgets the rows, which are read again; a crash after it
+//! commits them again, which changes nothing.
 
 pub(crate) mod catalog;
 pub(crate) mod changelog;
@@ -19,5 +93,8 @@ pub(crate) mod types;
 pub use changelog::{ChangeBatch, ChangelogMode, Kind, Kinds};
 pub use connectors::Console;
 pub use error::{Error, ErrorKind, Result, Span};
-pub use session::{Changes, Engine, EngineBuilder, Job, JobProgress, JobReport, Outcome, ScriptStatement, Session};
+pub use session::checkpoints;
+pub use session::{
+    Changes, Engine, EngineBuilder, Job, JobProgress, JobReport, Outcome, ProgramTable, ScriptStatement, Session,
+};
 pub use types::{CellFormat, RowFormat, SqlType};

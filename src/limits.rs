@@ -18,14 +18,28 @@ pub const READ_BYTES: usize = 1 << 20;
 /// The longest single text row (a JSON line, a CSV record).
 pub const RECORD_BYTES: usize = 256 << 20;
 
+/// Bytes of text that go into one batch at most before it counts as full; with one more record they must stay below the
+/// 2 GiB that a column of 32-bit offsets can hold.
+pub const BATCH_BYTES: usize = 64 << 20;
+
 /// The longest SQL text of one script.
 pub const SQL_BYTES: usize = 16 << 20;
 
 /// How deep SQL may nest before the parser refuses it.
 pub const SQL_DEPTH: usize = 256;
 
+/// Operators that may follow each other in one expression: each makes the tree one level deeper.
+pub const SQL_OPERATORS: usize = 4_000;
+
+/// How deep views may be nested in views.
+pub const VIEW_DEPTH: usize = 64;
+
+/// Stack of a worker thread: binding and planning recurse with the nesting of the SQL.
+pub const STACK_BYTES: usize = 16 << 20;
+
 /// Characters of a piece of data quoted in an error message.
 pub const QUOTED_CHARACTERS: usize = 120;
 
 const _: () = assert!(CHANNEL_ROWS >= BATCH_ROWS, "a channel must hold at least one full batch");
+const _: () = assert!(BATCH_BYTES + RECORD_BYTES < 1 << 31, "a batch's text must fit 32-bit offsets");
 const _: () = assert!(RECORD_BYTES >= READ_BYTES, "one read must be able to hold a record");

@@ -1,7 +1,12 @@
 //! Databases, tables and views: what SQL names stand for, and the options a connector declares.
+//!
+//! `CREATE TABLE clicks (…) WITH (…)` becomes a [`TableDefinition`] under a [`QualifiedName`] in the session's
+//! [`Catalog`]. Its [`Options`] are checked once, against what connector and format declare ([`DeclaredOption`]).
 
+mod names;
 mod options;
 mod table;
 
-pub use options::{DeclaredOption, OptionKind, Options};
+pub use names::{Catalog, DEFAULT_CATALOG, QualifiedName, Relation};
+pub use options::{DeclaredOption, OptionKind, Options, parse_duration};
 pub use table::{Column, ColumnKind, TableDefinition, ViewDefinition, WatermarkDefinition};

@@ -136,7 +136,7 @@ fn invalid(name: &str, text: &str, expected: &str) -> Error {
 }
 
 /// `10 s`, `10s`, `1 min`, `2 h`, `1 d`, `100 ms`; a bare number is milliseconds, as in Flink.
-pub(crate) fn parse_duration(text: &str) -> Option<Duration> {
+pub fn parse_duration(text: &str) -> Option<Duration> {
     let (number, unit) = split_unit(text)?;
     let milliseconds: u64 = match unit.as_str() {
         "ns" | "nano" | "nanosecond" | "nanoseconds" => return Some(Duration::from_nanos(number)),

@@ -15,6 +15,7 @@ mod batch;
 mod event;
 mod kind;
 mod mode;
+pub mod notation;
 
 pub use batch::{ChangeBatch, Kinds};
 pub use event::{CheckpointId, Event, Watermark};

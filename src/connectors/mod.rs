@@ -10,14 +10,21 @@
 //! visible, and it hands over a [`Committable`]. Once the checkpoint's manifest is durable, and only then, the job
 //! *commits* the committables. Committing is idempotent: after a crash the same committables are committed again.
 
+mod blackhole;
+mod console;
+mod datagen;
+mod filesystem;
+mod print;
+
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
 use futures::future::BoxFuture;
 
-use crate::catalog::{DeclaredOption, TableDefinition};
+use crate::catalog::{DeclaredOption, OptionKind, Options, TableDefinition};
 use crate::changelog::{ChangeBatch, ChangelogMode, CheckpointId};
-use crate::error::Result;
+use crate::error::{Error, Result, nearest};
+use crate::formats::{self, Format};
 
 /// One line of the list of connectors.
 pub struct Connector {
@@ -31,6 +38,122 @@ pub struct Connector {
     pub source: Option<fn(&ConnectorContext) -> Result<Arc<dyn Source>>>,
     /// Makes the sink, if the connector can be written.
     pub sink: Option<fn(&ConnectorContext) -> Result<Arc<dyn Sink>>>,
+}
+
+/// All connectors.
+pub static CONNECTORS: &[Connector] = &[
+    filesystem::CONNECTOR,
+    datagen::CONNECTOR,
+    print::CONNECTOR,
+    blackhole::CONNECTOR,
+    console::STDIN,
+    console::STDOUT,
+];
+
+/// The options every connector takes.
+const COMMON: &[DeclaredOption] = &[
+    common("connector", OptionKind::Text, "The connector's name."),
+    common("format", OptionKind::Text, "The format of its rows."),
+    common("scan.parallelism", OptionKind::Integer, "How many subtasks read."),
+    common("sink.parallelism", OptionKind::Integer, "How many subtasks write."),
+    common("scan.watermark.*", OptionKind::Text, "When watermarks are emitted and a source counts as idle."),
+];
+
+const fn common(name: &'static str, kind: OptionKind, help: &'static str) -> DeclaredOption {
+    DeclaredOption { name, kind, default: None, required: false, help }
+}
+
+/// The connector of this name.
+pub fn find(name: &str) -> Option<&'static Connector> {
+    CONNECTORS.iter().find(|connector| connector.name == name)
+}
+
+/// The source of a declared table.
+///
+/// # Errors
+/// If its connector cannot be read, or an option is wrong.
+pub fn source(context: &ConnectorContext) -> Result<Arc<dyn Source>> {
+    let connector = connector_of(&context.table)?;
+    match connector.source {
+        Some(make) => make(context),
+        None => Err(Error::sql(format!(
+            "table '{}' cannot be read: connector '{}' only writes",
+            context.table.name, connector.name
+        ))),
+    }
+}
+
+/// The sink of a declared table.
+///
+/// # Errors
+/// If its connector cannot be written, or an option is wrong.
+pub fn sink(context: &ConnectorContext) -> Result<Arc<dyn Sink>> {
+    let connector = connector_of(&context.table)?;
+    match connector.sink {
+        Some(make) => make(context),
+        None => Err(Error::sql(format!(
+            "table '{}' cannot be written: connector '{}' only reads",
+            context.table.name, connector.name
+        ))),
+    }
+}
+
+fn connector_of(table: &TableDefinition) -> Result<&'static Connector> {
+    let name = table.options.get("connector").unwrap_or_default();
+    find(name).ok_or_else(|| Error::sql(format!("table '{}': there is no connector '{name}'", table.name)))
+}
+
+/// Checks a table's options when it is created: connector and format exist, every option is declared and well formed,
+/// none that is required is missing.
+///
+/// # Errors
+/// On the first fault, with the nearest valid name.
+pub fn check_options(table: &TableDefinition) -> Result<()> {
+    check(table).map_err(|error| error.context(format!("table '{}'", table.name)))
+}
+
+fn check(table: &TableDefinition) -> Result<()> {
+    let names = || CONNECTORS.iter().map(|connector| connector.name);
+    let known = || format!("the connectors are: {}", names().collect::<Vec<_>>().join(", "));
+    let Some(name) = table.options.get("connector") else {
+        return Err(Error::sql("a table needs the option 'connector'").hint(known()));
+    };
+    let Some(connector) = find(name) else {
+        return Err(Error::sql(format!("there is no connector '{name}'")).hint(match nearest(name, names()) {
+            Some(near) => format!("did you mean '{near}'?"),
+            None => known(),
+        }));
+    };
+    let format = if connector.takes_format { Some(format_of(table)?) } else { None };
+    let mut own = Options::default();
+    for (option, value) in &table.options.0 {
+        let of_format =
+            format.is_some_and(|format| option.split_once('.').is_some_and(|(first, _)| first == format.name));
+        if option == "format" && format.is_none() {
+            return Err(Error::sql(format!("connector '{name}' takes no format")).hint("leave out 'format'"));
+        }
+        if !of_format {
+            own.0.insert(option.clone(), value.clone());
+        }
+    }
+    let declared: Vec<DeclaredOption> = connector.options.iter().chain(COMMON).copied().collect();
+    own.check(&format!("connector '{name}'"), &declared)?;
+    format.map_or(Ok(()), |format| format.check(&table.options))
+}
+
+/// The format a table names.
+///
+/// # Errors
+/// If it names none, or one that does not exist.
+fn format_of(table: &TableDefinition) -> Result<&'static Format> {
+    match table.options.get("format") {
+        Some(name) => formats::require(name),
+        None => {
+            let names: Vec<&str> = formats::FORMATS.iter().map(|format| format.name).collect();
+            Err(Error::sql("the connector needs the option 'format'")
+                .hint(format!("the formats are: {}", names.join(", "))))
+        }
+    }
 }
 
 /// What a connector is made from.

@@ -15,11 +15,31 @@
 //!
 //! To add an operator: a file here, a node in `plan/stream.rs`, an arm in `runtime/build.rs`, a test.
 
+mod aggregate;
+mod calc;
+mod changelog_normalize;
 mod consolidate;
-mod placeholders;
+mod drop_update_before;
+mod event_time;
+mod expression;
+mod group_aggregate;
+mod images;
+mod watermark_assigner;
+mod window;
+mod window_aggregate;
+mod window_assign;
 
+#[cfg(test)]
+mod testing;
+
+pub use calc::Calc;
+pub use changelog_normalize::ChangelogNormalize;
 pub use consolidate::Consolidate;
-pub use placeholders::*;
+pub use drop_update_before::DropUpdateBefore;
+pub use group_aggregate::{GroupAggregate, GroupAggregateParameters};
+pub use watermark_assigner::WatermarkAssigner;
+pub use window_aggregate::{WindowAggregate, WindowAggregateParameters};
+pub use window_assign::WindowAssign;
 
 use crate::changelog::{ChangeBatch, CheckpointId, Event, Watermark};
 use crate::error::Result;

@@ -1,3 +1,177 @@
 //! Planning: statements to a stream graph.
+//!
+//! ```text
+//! SELECT `user`, COUNT(*) FROM clicks GROUP BY `user`
+//!   provider   names → tables, views, functions       (binding is the library's, over our catalog)
+//!   typing     literals, CAST, CASE, UNION, VALUES    (Flink's types)
+//!   optimize   push filters, prune columns            (the rules that are sound for streams)
+//!   translate  relations → nodes                      Source → GroupAggregate → Collect
+//!   modes      who needs -U                           [I,UB,UA]
+//! ```
+//!
+//! A statement set is planned as one graph: equal relations become one node, a table is scanned once.
+//!
+//! To add a relation: a node in `stream.rs`, an arm in `translate/mod.rs`, a line in `explain.rs`, and its operator.
 
+mod declare;
+mod error;
+mod explain;
+mod expressions;
+mod modes;
+mod nodes;
+mod optimize;
+mod provider;
+mod relations;
+mod rewrite;
 pub mod stream;
+mod translate;
+mod typing;
+
+use std::sync::Arc;
+
+pub use declare::{table as declare_table, view as declare_view};
+pub use explain::explain;
+
+use crate::catalog::{Catalog, Relation, TableDefinition};
+use crate::changelog::ChangelogMode;
+use crate::error::{Error, Result, Span};
+use crate::functions::FunctionSet;
+use crate::sql::Insert;
+use crate::types::MiniBatch;
+use datafusion_expr::LogicalPlan;
+use provider::Names;
+use sqlparser::ast::{Query, Spanned};
+use stream::{NodeKind, StreamGraph};
+use translate::{Target, Translation};
+
+/// Options of a session that change plans.
+#[derive(Debug, Clone, Default)]
+pub struct PlanSettings {
+    /// `execution.runtime-mode = batch`: inputs are read to their end, only final rows come out.
+    pub batch: bool,
+    /// `table.exec.mini-batch.*`, if enabled.
+    pub mini_batch: Option<MiniBatch>,
+    /// `table.exec.state.ttl` in milliseconds; 0: never.
+    pub ttl_ms: u64,
+    /// `table.exec.source.idle-timeout` in milliseconds; 0: never.
+    pub idle_timeout_ms: u64,
+}
+
+/// What a source is, as far as plans depend on it.
+#[derive(Debug, Clone, Copy)]
+pub struct SourceFacts {
+    /// The kinds it delivers.
+    pub mode: ChangelogMode,
+    /// Whether it ends.
+    pub bounded: bool,
+}
+
+/// Answers for the connectors, which planning does not know.
+pub trait TableFacts {
+    /// # Errors
+    /// If the table cannot be read.
+    fn source(&self, table: &Arc<TableDefinition>) -> Result<SourceFacts>;
+
+    /// The kinds a sink takes.
+    ///
+    /// # Errors
+    /// If the table cannot be written.
+    fn sink_accepts(&self, table: &Arc<TableDefinition>) -> Result<ChangelogMode>;
+}
+
+/// Plans statements against a catalog.
+pub struct Planner<'a> {
+    /// What names stand for.
+    pub catalog: &'a Catalog,
+    /// Built-in and user functions.
+    pub functions: Arc<FunctionSet>,
+    /// Options.
+    pub settings: PlanSettings,
+    /// The connectors' side.
+    pub facts: &'a dyn TableFacts,
+}
+
+impl Planner<'_> {
+    /// The plan of a query whose rows are handed out.
+    ///
+    /// # Errors
+    /// Whatever is wrong with the query.
+    pub fn query(&self, query: &Query) -> Result<StreamGraph> {
+        let plan = self.bind(query)?;
+        let mut translation = Translation::new(&self.settings, self.facts);
+        translation.announce(&plan)?;
+        translation.collect(&plan)?;
+        self.settle(translation.graph)
+    }
+
+    /// The plan of one or several inserts, as one job.
+    ///
+    /// # Errors
+    /// Whatever is wrong with them.
+    pub fn inserts(&self, inserts: &[Insert]) -> Result<StreamGraph> {
+        let mut bound = Vec::with_capacity(inserts.len());
+        let mut translation = Translation::new(&self.settings, self.facts);
+        for insert in inserts {
+            let table = self.target(insert)?;
+            if insert.overwrite {
+                return Err(Error::sql("INSERT OVERWRITE is not supported yet").at(Span::from_ast(insert.target.span())));
+            }
+            let plan = self.bind(&insert.source)?;
+            translation.announce(&plan)?;
+            bound.push((insert, table, plan));
+        }
+        for (insert, table, plan) in &bound {
+            let column = |name: &sqlparser::ast::Ident| (name.value.clone(), Span::from_ast(name.span));
+            let names = Names::new(self.catalog, Arc::clone(&self.functions));
+            let partition = insert.partition.iter().map(|(name, value)| {
+                let empty = datafusion_common::DFSchema::empty();
+                Ok((name.value.clone(), names.bind_expression(&value.to_string(), &empty)?))
+            });
+            let target = Target {
+                table,
+                columns: insert.columns.iter().map(column).collect(),
+                partition: partition.collect::<Result<Vec<_>>>()?,
+            };
+            translation
+                .insert(plan, &target, &self.functions)
+                .map_err(|error| error.at(Span::from_ast(insert.target.span())))?;
+        }
+        self.settle(translation.graph)
+    }
+
+    fn bind(&self, query: &Query) -> Result<LogicalPlan> {
+        let plan = Names::new(self.catalog, Arc::clone(&self.functions)).bind(query)?;
+        optimize::optimize(plan)
+    }
+
+    fn settle(&self, mut graph: StreamGraph) -> Result<StreamGraph> {
+        let mut accepted = Vec::new();
+        for node in &graph.nodes {
+            if let NodeKind::Sink { table, .. } = &node.kind {
+                accepted.push((Arc::clone(table), self.facts.sink_accepts(table)?));
+            }
+        }
+        modes::settle(&mut graph, &|kind| match kind {
+            NodeKind::Sink { table, .. } => accepted
+                .iter()
+                .find(|(other, _)| Arc::ptr_eq(other, table))
+                .map_or(ChangelogMode::APPEND, |(_, mode)| *mode),
+            _ => ChangelogMode::RETRACT,
+        });
+        Ok(graph)
+    }
+
+    fn target(&self, insert: &Insert) -> Result<Arc<TableDefinition>> {
+        let span = Span::from_ast(insert.target.span());
+        let parts: Vec<String> = insert.target.0.iter().map(|p| p.to_string().trim_matches('`').to_string()).collect();
+        let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+        let name = self.catalog.qualify(&parts).map_err(|error| error.at(span))?;
+        match self.catalog.get(&name) {
+            Some(Relation::Table(table)) => Ok(Arc::clone(table)),
+            Some(Relation::View(_)) => Err(Error::sql(format!("'{}' is a view and cannot be written", name.object))
+                .at(span)
+                .hint("INSERT INTO a table")),
+            None => Err(self.catalog.not_found(&name).at(span)),
+        }
+    }
+}

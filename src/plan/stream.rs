@@ -13,7 +13,7 @@ use datafusion_expr::Expr;
 
 use crate::catalog::TableDefinition;
 use crate::changelog::ChangelogMode;
-use crate::types::{AggregateCall, MiniBatch, WindowColumn, WindowSpec};
+use crate::types::{AggregateCall, MiniBatch, SqlType, WindowColumn, WindowSpec};
 
 /// Index of a node in [`StreamGraph::nodes`].
 pub type NodeId = usize;
@@ -177,4 +177,59 @@ pub enum NodeKind {
     },
     /// Hands rows to whoever runs the query.
     Collect,
+}
+
+impl NodeKind {
+    /// The operator's name, as `EXPLAIN` and metrics show it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            NodeKind::Source { .. } => "Source",
+            NodeKind::Values { .. } => "Values",
+            NodeKind::Calc { .. } => "Calc",
+            NodeKind::WatermarkAssigner { .. } => "WatermarkAssigner",
+            NodeKind::GroupAggregate { .. } => "GroupAggregate",
+            NodeKind::WindowAggregate { .. } => "WindowAggregate",
+            NodeKind::WindowAssign { .. } => "WindowTableFunction",
+            NodeKind::Union => "Union",
+            NodeKind::DropUpdateBefore => "DropUpdateBefore",
+            NodeKind::Sink { .. } => "Sink",
+            NodeKind::Collect => "Collect",
+        }
+    }
+}
+
+impl StreamGraph {
+    /// In words, what a node's saved state depends on: a plan whose node has the same name and the same words can take
+    /// it over, whatever else has changed.
+    pub fn fingerprint(&self, id: NodeId) -> String {
+        let node = &self.nodes[id];
+        let input = node.inputs.first().map(|edge| &self.nodes[edge.from].schema);
+        let sql_type = |column: &usize| match input {
+            Some(schema) => SqlType::of_field(schema.field(*column)).to_string(),
+            None => String::new(),
+        };
+        let types = |columns: &[usize]| columns.iter().map(sql_type).collect::<Vec<_>>().join(", ");
+        let calls = |calls: &[AggregateCall]| {
+            let one = |call: &AggregateCall| {
+                let distinct = if call.distinct { "DISTINCT " } else { "" };
+                let filter = if call.filter.is_some() { " FILTER" } else { "" };
+                format!("{:?}({distinct}{}){filter}", call.function, types(&call.arguments))
+            };
+            calls.iter().map(one).collect::<Vec<_>>().join(", ")
+        };
+        let words = match &node.kind {
+            NodeKind::Source { table, .. } => format!("connector {}", table.options.get("connector").unwrap_or_default()),
+            NodeKind::GroupAggregate { keys, aggregates, append_only_input, .. } => {
+                format!("keys [{}] aggregates [{}] append-only {append_only_input}", types(keys), calls(aggregates))
+            }
+            NodeKind::WindowAggregate { keys, window, aggregates, append_only_input, .. } => format!(
+                "keys [{}] window {window:?} aggregates [{}] append-only {append_only_input}",
+                types(keys),
+                calls(aggregates)
+            ),
+            NodeKind::Sink { table, .. } => format!("connector {}", table.options.get("connector").unwrap_or_default()),
+            _ => String::new(),
+        };
+        format!("{} {words}", node.kind.name()).trim_end().to_string()
+    }
 }

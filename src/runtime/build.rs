@@ -40,7 +40,7 @@ pub fn operator(
             return Ok(None);
         }
         NodeKind::Union => Box::new(PassOn),
-        NodeKind::DropUpdateBefore => Box::new(DropUpdateBefore),
+        NodeKind::DropUpdateBefore => Box::new(DropUpdateBefore::new()),
         NodeKind::Calc { input, condition, projection } => {
             let condition = condition.as_ref().map(|condition| compile(condition, input)).transpose()?;
             let projection = projection.iter().map(|expression| compile(expression, input)).collect::<Result<_>>()?;
@@ -75,7 +75,7 @@ pub fn operator(
                 key_groups,
             })?)
         }
-        NodeKind::WindowAssign { time, window } => Box::new(WindowAssign::new(*time, *window, output)),
+        NodeKind::WindowAssign { time, window } => Box::new(WindowAssign::new(*time, *window, output)?),
     }))
 }
 

@@ -97,7 +97,7 @@ fn split(
     hashes: &mut Vec<u64>,
 ) -> Result<Vec<Option<ChangeBatch>>> {
     let keys: Vec<ArrayRef> = columns.iter().map(|column| batch.rows().column(*column).clone()).collect();
-    hash_rows(&keys, hashes);
+    hash_rows(&keys, hashes)?;
     // A global aggregate has no key: hashes stay empty, and everything belongs to the first subtask.
     let mut rows: Vec<Vec<u32>> = vec![Vec::new(); targets];
     if hashes.is_empty() {

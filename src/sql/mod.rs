@@ -1,5 +1,144 @@
 //! Text to statements: the Flink dialect on top of `sqlparser`.
+//!
+//! How `SELECT TUMBLE_START(ts, INTERVAL '1:30' MINUTE TO SECOND) FROM t GROUP BY …; …` passes through:
+//!
+//! 1. `lexer` cuts the script into tokens and finds the semicolon that ends the statement; statements after it may be
+//!    wrong without harm to this one. `depth` refuses what would make too deep a tree.
+//! 2. `statements` sees from the first word that it is a query, and hands it to `sqlparser` with the `dialect`;
+//!    `CREATE` has its own file, `show` too.
+//! 3. `sqlparser` calls back for expressions: `expression` and `infix` know Flink's, `interval` makes the interval
+//!    `INTERVAL '90' SECOND`, `type_syntax` reads the types, `json` the SQL/JSON calls.
+//! 4. `rewrite` wraps the call: `TUMBLE_START(TUMBLE(ts, INTERVAL '90' SECOND))`.
+//! 5. If something does not fit, `diagnose` says in plain words what was expected, where, and what may be meant.
+//!
+//! A statement is a variant of [`Statement`], an arm in `statements`, and a case in `tests`. Everything printed from a
+//! tree reads back as the same tree; computed columns and watermarks are kept as such text.
 
+mod create;
+mod cursor;
+mod depth;
+mod diagnose;
+mod dialect;
+mod expression;
+mod infix;
+mod interval;
+mod json;
+mod keywords;
+mod lexer;
+mod rewrite;
+mod show;
 mod statement;
+mod statements;
+mod type_syntax;
 
+#[cfg(test)]
+mod tests;
+
+use sqlparser::ast::{Expr, Query};
+use sqlparser::parser::Parser;
+use sqlparser::tokenizer::{Token, TokenWithSpan};
+
+pub(crate) use expression::TABLE_ARGUMENT;
+pub(crate) use rewrite::table_hints;
 pub use statement::*;
+pub(crate) use type_syntax::sql_type_of;
+
+use crate::error::Result;
+use crate::limits;
+use crate::types::SqlType;
+use cursor::{Parse, at_end};
+use dialect::FlinkDialect;
+use lexer::{Piece, Script};
+
+/// All statements of a script; spans are places in the script.
+///
+/// # Errors
+/// If any of them is wrong, with its place; use [`split_script`] to run those before it.
+pub fn parse_script(text: &str) -> Result<Vec<Parsed>> {
+    Script::new(text)?.map(parse_piece).collect()
+}
+
+/// The texts of a script's statements, without semicolons, each with the line on which it begins. They need not be
+/// right: a string that never ends is the last statement, and parsing that says so.
+///
+/// # Errors
+/// If the script is too large, or binary.
+pub fn split_script(text: &str) -> Result<Vec<(String, u64)>> {
+    Ok(Script::new(text)?.map(|piece| (piece.text().to_string(), piece.span.line)).collect())
+}
+
+/// The one statement of a text; a semicolon may end it.
+///
+/// # Errors
+/// If there is none, more than one, or a wrong one.
+pub fn parse_statement(text: &str) -> Result<Parsed> {
+    parse_piece(Piece::only(text, "statement")?)
+}
+
+/// The query that makes up the whole text.
+///
+/// # Errors
+/// If it is no query.
+pub fn parse_query(text: &str) -> Result<Box<Query>> {
+    parse_whole(Piece::only(text, "query")?, |parser, _| statements::query(parser))
+}
+
+/// The expression that makes up the whole text.
+///
+/// # Errors
+/// If it is no expression.
+pub fn parse_expression(text: &str) -> Result<Expr> {
+    parse_whole(Piece::only(text, "expression")?, |parser, _| statements::expression(parser))
+}
+
+/// The SQL type that makes up the whole text, and whether NULL is allowed.
+///
+/// # Errors
+/// If it is no type.
+pub fn parse_sql_type(text: &str) -> Result<(SqlType, bool)> {
+    parse_whole(Piece::only(text, "type")?, |parser, _| type_syntax::parse_type(parser))
+}
+
+fn parse_piece(piece: Piece) -> Result<Parsed> {
+    let (text, span) = (piece.text().to_string(), piece.span);
+    let statement = match match_recognize(&piece.tokens) {
+        Some(token) => {
+            let span = Some(diagnose::span_between(token.span, token.span));
+            Statement::Unsupported { what: "MATCH_RECOGNIZE".to_string(), span }
+        }
+        None => parse_whole(piece, statements::statement)?,
+    };
+    Ok(Parsed { statement, text, span })
+}
+
+/// Runs `parse` over all tokens of the piece.
+fn parse_whole<T>(mut piece: Piece, parse: impl FnOnce(&mut Parser, &Piece) -> Parse<T>) -> Result<T> {
+    piece.prepare()?;
+    let tokens = std::mem::take(&mut piece.tokens);
+    let mut parser =
+        Parser::new(&FlinkDialect).with_recursion_limit(limits::SQL_DEPTH).with_tokens_with_locations(tokens);
+    let parsed = parse(&mut parser, &piece).and_then(|parsed| match at_end(&parser) {
+        true => Ok(parsed),
+        false => Err(diagnose::expected(&parser, "end of statement")),
+    });
+    parsed.map_err(|error| diagnose::parser_error(error, &all_tokens(&parser)))
+}
+
+fn all_tokens(parser: &Parser) -> Vec<TokenWithSpan> {
+    (0..).map(|index| parser.token_at(index)).take_while(|token| token.token != Token::EOF).cloned().collect()
+}
+
+/// Pattern matching is a sublanguage of its own; it is found by its word, so that the message can say so.
+fn match_recognize(tokens: &[TokenWithSpan]) -> Option<&TokenWithSpan> {
+    let mut solid = tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_))).peekable();
+    while let Some(token) = solid.next() {
+        if let Token::Word(word) = &token.token
+            && word.quote_style.is_none()
+            && word.value.eq_ignore_ascii_case("MATCH_RECOGNIZE")
+            && solid.peek().is_some_and(|next| next.token == Token::LParen)
+        {
+            return Some(token);
+        }
+    }
+    None
+}

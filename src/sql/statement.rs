@@ -40,6 +40,8 @@ pub enum Statement {
         if_exists: bool,
         /// `TEMPORARY`
         temporary: bool,
+        /// `CASCADE`: a database with what is in it.
+        cascade: bool,
     },
     /// `SELECT …`, `VALUES …`, `WITH …`
     Query(Box<Query>),
@@ -246,6 +248,8 @@ pub struct Insert {
     pub text: String,
     /// `ON CONFLICT DO { DEDUPLICATE | ERROR | NOTHING }`, the last word upper case.
     pub on_conflict: Option<String>,
+    /// `/*+ OPTIONS('key' = 'value') */` behind the target.
+    pub hints: Vec<OptionEntry>,
 }
 
 /// `SHOW …`.

@@ -1,14 +1,28 @@
 //! What an operator remembers, and how it is saved.
 //!
-//! State is kept as keyed tables addressed in batches: look up the slots of many keys at once, then read and write the
-//! slots' columns. Keys belong to key groups ([`key_group`]); a subtask owns a range of them ([`KeyGroupRange`]), and
-//! rescaling moves ranges. A snapshot holds, table by table, the rows whose keys changed since the last one
-//! ([`TableDelta`]); a base delta replaces everything before it.
+//! State is kept as keyed tables addressed in batches: look up the slots of many keys at once ([`KeyTable`]), then read
+//! and write vectors indexed by slot. Keys belong to key groups ([`key_group`]); a subtask owns a range of them
+//! ([`KeyGroupRange`]), and rescaling moves ranges. A snapshot holds, table by table, the rows whose keys changed since
+//! the last one ([`TableDelta`]); a base delta replaces everything before it.
+//!
+//! Values under a key that can be many (the distinct values of a group, the rows behind a MIN) live in tables of their
+//! own ([`Multisets`], [`Arrivals`]), so that a hot key with a million values writes only those that changed.
 
-mod hash;
+mod arrivals;
+mod codec;
+pub mod hash;
+mod integer_index;
 mod key_group;
+mod key_store;
+mod key_table;
+mod multiset;
 mod snapshot;
 
+pub use arrivals::Arrivals;
+pub(crate) use codec::with_codec;
+pub use codec::{Codec, CodecKey};
 pub use hash::hash_rows;
 pub use key_group::{KeyGroupRange, key_group};
-pub use snapshot::{KEY_COLUMNS, KEY_GROUP_COLUMN, Restored, Scope, Snapshot, TableDelta};
+pub use key_table::{Changed, KeyTable};
+pub use multiset::Multisets;
+pub use snapshot::{KEY_GROUP_COLUMN, Restored, Scope, Snapshot, TableDelta};

@@ -295,7 +295,7 @@ impl fmt::Display for SqlType {
             SqlType::Row(fields) => {
                 f.write_str("ROW<")?;
                 for (index, field) in fields.iter().enumerate() {
-                    write!(f, "{}`{}` {field}", if index > 0 { ", " } else { "" }, field.name)?;
+                    write!(f, "{}`{}` {field}", if index > 0 { ", " } else { "" }, field.name.replace('`', "``"))?;
                 }
                 f.write_str(">")
             }

@@ -33,6 +33,13 @@ pub enum WindowSpec {
         /// The silence that ends a window.
         gap: i64,
     },
+    /// Windows that the rows already carry, as a window table function gave them.
+    Attached {
+        /// The column of the window's start.
+        start: usize,
+        /// The column of the window's end.
+        end: usize,
+    },
 }
 
 /// A column that a window gives to its rows.

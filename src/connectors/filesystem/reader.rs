@@ -1,0 +1,458 @@
+//! One subtask's reading: splits one after another, a piece of a file at a time, each piece decoded into one batch.
+//!
+//! Everything a call of `next` decodes it also delivers, and it waits only while no row is pending: so a dropped future
+//! loses nothing, and the positions always stand right after the last row delivered. Files are read synchronously
+//! within the future; local disks answer faster than a task switch is worth.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array};
+use arrow::datatypes::SchemaRef;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use tokio::time::Instant;
+
+use super::partition;
+use super::source::{Origin, ReadPlan, owner};
+use crate::changelog::ChangeBatch;
+use crate::connectors::{Progress, SourceEvent, SourceReader, SplitPosition};
+use crate::error::{Error, Result};
+use crate::formats::{ColumnBuilder, Decoder, TimestampStyle};
+use crate::limits::{READ_BYTES, RECORD_BYTES};
+use crate::types::SqlType;
+
+/// A file, or a range of one, and how far it has been read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Split {
+    pub path: String,
+    /// Where the range begins; a record belongs to the range that holds its first byte.
+    pub start: u64,
+    /// Where the range ends, if not with the file.
+    end: Option<u64>,
+    /// Everything before has been delivered. At `start > 0` the rest of the record before is still to be passed over.
+    offset: u64,
+    /// Lines before `offset`, counted from `start`.
+    line: u64,
+    /// The file's size when it was last looked at.
+    size: u64,
+    /// Nothing comes any more.
+    done: bool,
+}
+
+impl Split {
+    pub(super) fn whole(path: &str, size: u64) -> Split {
+        Split { path: path.to_string(), start: 0, end: None, offset: 0, line: 0, size, done: false }
+    }
+
+    pub(super) fn range(path: &str, start: u64, end: Option<u64>, size: u64) -> Split {
+        Split { start, end, offset: start, ..Split::whole(path, size) }
+    }
+
+    /// `path`, or `path#start` for a later range of a file.
+    fn name(&self) -> String {
+        if self.start == 0 { self.path.clone() } else { format!("{}#{}", self.path, self.start) }
+    }
+
+    fn position(&self) -> SplitPosition {
+        let position = serde_json::json!({
+            "path": self.path,
+            "start": self.start,
+            "end": self.end,
+            "offset": self.offset,
+            "line": self.line,
+            "size": self.size,
+            "done": self.done,
+        });
+        SplitPosition { split: self.name(), position }
+    }
+
+    /// # Errors
+    /// If the position is not one this connector has written.
+    pub(super) fn restore(saved: &SplitPosition) -> Result<Split> {
+        let damaged = || Error::state(format!("the checkpoint's position of split '{}' cannot be read", saved.split));
+        let number = |key: &str| saved.position[key].as_u64().ok_or_else(damaged);
+        Ok(Split {
+            path: saved.position["path"].as_str().ok_or_else(damaged)?.to_string(),
+            start: number("start")?,
+            end: saved.position["end"].as_u64(),
+            offset: number("offset")?,
+            line: number("line")?,
+            size: number("size")?,
+            done: saved.position["done"].as_bool().ok_or_else(damaged)?,
+        })
+    }
+}
+
+/// Reads the splits of one subtask.
+pub(super) struct FileReader {
+    plan: Arc<ReadPlan>,
+    projection: Vec<usize>,
+    schema: SchemaRef,
+    splits: Vec<Split>,
+    /// Paths of all files known, also those of other subtasks: they are not new when they are found again.
+    known: HashSet<String>,
+    /// The split that is read, or will be next.
+    current: usize,
+    open: Option<OpenFile>,
+    decoder: Box<dyn Decoder>,
+    monitor_interval: Option<Duration>,
+    /// Which subtask this is, of how many.
+    place: (usize, usize),
+    /// Whether the last answer was `Idle`.
+    idle: bool,
+    /// When to look for new and grown files next. Kept here so that dropping the future does not start the wait anew.
+    next_look: Option<Instant>,
+    bytes: u64,
+}
+
+/// A file being read.
+struct OpenFile {
+    file: File,
+    buffer: Vec<u8>,
+    /// What of the buffer is waiting to be decoded.
+    from: usize,
+    to: usize,
+    /// The file has no more bytes at present, or the range's last record is in the buffer.
+    ended: bool,
+    /// Single values of the columns that are the same for the whole file, in the order of the projection.
+    constants: Vec<Option<ArrayRef>>,
+}
+
+impl FileReader {
+    pub(super) fn new(
+        plan: Arc<ReadPlan>,
+        projection: Vec<usize>,
+        splits: Vec<Split>,
+        monitor_interval: Option<Duration>,
+        place: (usize, usize),
+    ) -> Result<FileReader> {
+        Ok(FileReader {
+            schema: Arc::new(plan.scan_schema.project(&projection)?),
+            decoder: plan.decoder(&projection)?,
+            known: splits.iter().map(|split| split.path.clone()).collect(),
+            plan,
+            projection,
+            splits,
+            current: 0,
+            open: None,
+            monitor_interval,
+            place,
+            idle: false,
+            next_look: None,
+            bytes: 0,
+        })
+    }
+
+    async fn read(&mut self) -> Result<SourceEvent> {
+        loop {
+            if let Some(batch) = self.read_splits().await? {
+                self.idle = false;
+                return Ok(SourceEvent::Changes(batch));
+            }
+            let Some(interval) = self.monitor_interval else { return Ok(SourceEvent::End) };
+            if !self.idle {
+                self.idle = true;
+                return Ok(SourceEvent::Idle);
+            }
+            let at = *self.next_look.get_or_insert_with(|| Instant::now() + interval);
+            tokio::time::sleep_until(at).await;
+            self.next_look = None;
+            self.look()?;
+        }
+    }
+
+    /// The next rows of this and the following splits; `None` when all have been read as far as they go.
+    async fn read_splits(&mut self) -> Result<Option<ChangeBatch>> {
+        while self.current < self.splits.len() {
+            if self.splits[self.current].done || (self.open.is_none() && !self.open_current()?) {
+                self.current += 1;
+                continue;
+            }
+            if let Some(batch) = self.decode()? {
+                return Ok(Some(batch));
+            }
+            let Some(open) = &self.open else { continue };
+            if open.ended {
+                self.leave();
+            } else {
+                self.fill()?;
+                tokio::task::yield_now().await;
+            }
+        }
+        Ok(None)
+    }
+
+    /// Looks for new files and begins again with the first split.
+    fn look(&mut self) -> Result<()> {
+        for file in self.plan.listing.files()? {
+            if self.known.insert(file.path.clone()) {
+                let (subtask, parallelism) = self.place;
+                let split = Split::whole(&file.path, file.size);
+                if owner(&split, parallelism) == subtask {
+                    self.splits.push(split);
+                }
+            }
+        }
+        self.current = 0;
+        Ok(())
+    }
+
+    /// Opens the current split where it was left. False if there is nothing to read at present.
+    fn open_current(&mut self) -> Result<bool> {
+        let split = &mut self.splits[self.current];
+        let path = Path::new(&split.path);
+        let metadata = match std::fs::metadata(path) {
+            Ok(metadata) => metadata,
+            // Whoever tidies up may take away what has been read to its end.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound && split.offset >= split.size => {
+                return Ok(false);
+            }
+            Err(error) => return Err(Error::io("read", path, &error)),
+        };
+        if metadata.len() < split.offset {
+            return Err(Error::data(format!(
+                "file '{}' has {} bytes, but {} of it have been read: it was cut or replaced",
+                split.path,
+                metadata.len(),
+                split.offset
+            ))
+            .hint("files of a table may only grow; write new rows to a new file"));
+        }
+        if self.monitor_interval.is_some() && metadata.len() == split.offset {
+            split.size = metadata.len();
+            return Ok(false);
+        }
+        split.size = metadata.len();
+        let mut file = File::open(path).map_err(|error| Error::io("read", path, &error))?;
+        // One byte before the range: if it is a line end, the range's first record begins at its first byte.
+        let pass_over = split.start > 0 && split.offset == split.start;
+        let from = if pass_over { split.offset - 1 } else { split.offset };
+        file.seek(SeekFrom::Start(from)).map_err(|error| Error::io("read", path, &error))?;
+        let constants = self.constants(&metadata)?;
+        // A later range has no header and no byte order mark: its lines count from 1.
+        let split = &self.splits[self.current];
+        self.decoder.set_line(if split.start > 0 { split.line.max(1) } else { split.line });
+        self.open = Some(OpenFile { file, buffer: Vec::new(), from: 0, to: 0, ended: false, constants });
+        if pass_over {
+            self.pass_over_first_record()?;
+        }
+        Ok(true)
+    }
+
+    /// Passes over the rest of the record that began before the range.
+    fn pass_over_first_record(&mut self) -> Result<()> {
+        loop {
+            self.fill()?;
+            let Some(open) = &mut self.open else { return Ok(()) };
+            let split = &mut self.splits[self.current];
+            if let Some(length) = memchr::memchr(b'\n', &open.buffer[open.from..open.to]) {
+                open.from += length + 1;
+                split.offset += length as u64;
+                break;
+            }
+            split.offset += (open.to - open.from) as u64;
+            open.from = open.to;
+            if open.ended {
+                break;
+            }
+        }
+        self.check_range_end();
+        Ok(())
+    }
+
+    /// A range ends with the first record that begins at or after its end.
+    fn check_range_end(&mut self) {
+        let split = &mut self.splits[self.current];
+        if split.end.is_some_and(|end| split.offset >= end) {
+            split.done = true;
+            self.open = None;
+        }
+    }
+
+    /// Reads one more piece of the open file.
+    fn fill(&mut self) -> Result<()> {
+        let Some(open) = &mut self.open else { return Ok(()) };
+        let split = &self.splits[self.current];
+        open.buffer.copy_within(open.from..open.to, 0);
+        open.to -= open.from;
+        open.from = 0;
+        if open.to > RECORD_BYTES {
+            return Err(Error::data(format!(
+                "file '{}', line {}: a record is longer than {RECORD_BYTES} bytes",
+                split.path,
+                split.line + 1
+            )));
+        }
+        // Twice what is waiting, so that a long record is not looked at again for every piece.
+        let wanted = READ_BYTES.max(open.to);
+        open.buffer.resize(open.to + wanted, 0);
+        loop {
+            match open.file.read(&mut open.buffer[open.to..]) {
+                Ok(length) => {
+                    open.to += length;
+                    self.bytes += length as u64;
+                    open.ended = length == 0;
+                    return Ok(());
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(Error::io("read", Path::new(&split.path), &error)),
+            }
+        }
+    }
+
+    /// Decodes what is in the buffer. `None` if there is no whole record.
+    fn decode(&mut self) -> Result<Option<ChangeBatch>> {
+        let Some(open) = &mut self.open else { return Ok(None) };
+        let split = &mut self.splits[self.current];
+        let end = open.ended && self.monitor_interval.is_none();
+        let mut piece = &open.buffer[open.from..open.to];
+        if let Some(range_end) = split.end {
+            // Whole records that begin before the range's end: up to the line end at or after its last byte.
+            let last = usize::try_from(range_end - 1 - split.offset).unwrap_or(usize::MAX);
+            if last < piece.len()
+                && let Some(length) = memchr::memchr(b'\n', &piece[last..])
+            {
+                piece = &piece[..last + length + 1];
+            }
+        }
+        let used = self.decoder.decode(piece, end).map_err(|error| {
+            let from =
+                if split.start > 0 { format!(" (lines counted from byte {})", split.start) } else { String::new() };
+            error.context(format!("file '{}'{from}", split.path))
+        })?;
+        open.from += used;
+        split.offset += used as u64;
+        split.line = self.decoder.line();
+        let rows = self.decoder.pending_rows();
+        let constants = if rows > 0 { open.constants.clone() } else { Vec::new() };
+        self.check_range_end();
+        if rows == 0 {
+            return Ok(None);
+        }
+        let decoded = self.decoder.flush()?;
+        self.assemble(&decoded, &constants).map(Some)
+    }
+
+    /// Puts the file's columns and the constant ones side by side.
+    fn assemble(&self, decoded: &ChangeBatch, constants: &[Option<ArrayRef>]) -> Result<ChangeBatch> {
+        if constants.iter().all(Option::is_none) {
+            return Ok(decoded.clone());
+        }
+        let mut file_columns = decoded.rows().columns().iter();
+        let zeros = UInt32Array::from(vec![0; decoded.len()]);
+        let columns = constants
+            .iter()
+            .map(|constant| match constant {
+                Some(value) => Ok(arrow::compute::take(value, &zeros, None)?),
+                None => file_columns.next().cloned().ok_or_else(|| Error::bug("a file column is missing")),
+            })
+            .collect::<Result<Vec<_>>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(decoded.len()));
+        decoded.with_rows(RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?)
+    }
+
+    /// The current file has no more bytes at present.
+    fn leave(&mut self) {
+        let split = &mut self.splits[self.current];
+        split.done = self.monitor_interval.is_none();
+        split.size = split.size.max(split.offset);
+        self.open = None;
+        self.current += 1;
+    }
+
+    /// The partition and metadata columns of the current file.
+    fn constants(&self, metadata: &std::fs::Metadata) -> Result<Vec<Option<ArrayRef>>> {
+        let path = &self.splits[self.current].path;
+        let wants_partitions =
+            self.projection.iter().any(|index| matches!(self.plan.origins[*index], Origin::Partition(_)));
+        let partitions = if wants_partitions {
+            partition::values(path, &self.plan.partition_columns, &self.plan.default_name)?
+        } else {
+            Vec::new()
+        };
+        self.projection
+            .iter()
+            .zip(self.schema.fields())
+            .map(|(index, field)| {
+                let text = match self.plan.origins[*index] {
+                    Origin::File(_) => return Ok(None),
+                    Origin::Partition(column) => partitions[column].clone(),
+                    Origin::Metadata(key) => {
+                        let sql_type = SqlType::of_field(field);
+                        Some(metadata_text(key, path, metadata, &sql_type, self.plan.zone).into_bytes())
+                    }
+                };
+                let mut builder = ColumnBuilder::new(field)?;
+                match &text {
+                    None => builder.append_null(),
+                    Some(text) => builder
+                        .append_text(text, TimestampStyle::Sql)
+                        .or_else(|_| builder.append_text(text, TimestampStyle::Iso)),
+                }
+                .map_err(|refused| {
+                    let shown = text.as_deref().map_or("NULL".into(), String::from_utf8_lossy);
+                    Error::data(format!("file '{path}': column '{}': '{shown}' {refused}", field.name()))
+                })?;
+                Ok(Some(builder.finish()?))
+            })
+            .collect()
+    }
+}
+
+/// A metadata value as text that a column of `sql_type` can be read from, cut to the length of a `CHAR` or `VARCHAR`.
+fn metadata_text(
+    key: usize,
+    path: &str,
+    metadata: &std::fs::Metadata,
+    sql_type: &SqlType,
+    zone: chrono_tz::Tz,
+) -> String {
+    let text = match key {
+        0 => path.to_string(),
+        1 => path.rsplit('/').next().unwrap_or(path).to_string(),
+        2 => metadata.len().to_string(),
+        _ => {
+            let modified = metadata.modified().unwrap_or(std::time::UNIX_EPOCH);
+            let instant = chrono::DateTime::<chrono::Utc>::from(modified);
+            match sql_type {
+                SqlType::TimestampLtz(_) => instant.format("%Y-%m-%d %H:%M:%S%.3fZ").to_string(),
+                _ => instant.with_timezone(&zone).format("%Y-%m-%d %H:%M:%S%.3f").to_string(),
+            }
+        }
+    };
+    match sql_type {
+        SqlType::Char(length) => {
+            let cut: String = text.chars().take(*length as usize).collect();
+            format!("{cut:width$}", width = *length as usize)
+        }
+        SqlType::Varchar(length) => text.chars().take(*length as usize).collect(),
+        _ => text,
+    }
+}
+
+impl SourceReader for FileReader {
+    fn next(&mut self) -> BoxFuture<'_, Result<SourceEvent>> {
+        self.read().boxed()
+    }
+
+    fn positions(&self) -> Vec<SplitPosition> {
+        self.splits.iter().map(Split::position).collect()
+    }
+
+    fn progress(&self) -> Progress {
+        let total = self.splits.iter().map(|split| match split.end {
+            Some(end) => end - split.start,
+            None => split.size.saturating_sub(split.start),
+        });
+        Progress {
+            bytes: self.bytes,
+            total_bytes: self.monitor_interval.is_none().then(|| total.sum()),
+            skipped_rows: self.decoder.skipped(),
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! The reading side: which files there are, how they are cut into splits, and which subtask reads which.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrow::datatypes::{Schema, SchemaRef};
+
+use super::listing::{FoundFile, Listing};
+use super::reader::{FileReader, Split};
+use super::{partition, path_of};
+use crate::catalog::{ColumnKind, Options};
+use crate::changelog::ChangelogMode;
+use crate::connectors::{ConnectorContext, Source, SourceReader, SplitPosition, format_of};
+use crate::error::{Error, Result, nearest};
+use crate::formats::{Decoder, Format, Wanted};
+
+/// A file larger than this is read by several subtasks, a range each, when it may be.
+const RANGE_BYTES: u64 = 32 << 20;
+
+/// What a file tells beside its rows: the keys of metadata columns.
+const METADATA_KEYS: [&str; 4] = ["file.path", "file.name", "file.size", "file.modification-time"];
+
+/// A table of files that is read.
+pub(super) struct FileSource {
+    plan: Arc<ReadPlan>,
+    monitor_interval: Option<Duration>,
+}
+
+/// What all readers of a table share.
+pub(super) struct ReadPlan {
+    pub listing: Listing,
+    pub format: &'static Format,
+    pub format_options: Options,
+    /// What stands in the files: the physical columns that are no partition columns.
+    pub file_schema: SchemaRef,
+    pub scan_schema: SchemaRef,
+    /// Where each column of the scan schema comes from.
+    pub origins: Vec<Origin>,
+    pub partition_columns: Vec<String>,
+    pub default_name: String,
+    pub zone: chrono_tz::Tz,
+    /// Whether a record begins after every line end, so that reading may begin anywhere.
+    lines_are_records: bool,
+}
+
+/// Where a column's values come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// Column of the file schema.
+    File(usize),
+    /// Partition column.
+    Partition(usize),
+    /// Metadata, as an index into [`METADATA_KEYS`].
+    Metadata(usize),
+}
+
+impl FileSource {
+    /// # Errors
+    /// If an option or a metadata key is not valid.
+    pub(super) fn new(context: &ConnectorContext) -> Result<FileSource> {
+        let table = &context.table;
+        let format = format_of(table)?;
+        let format_options = format.own_options(&table.options);
+        let mut fields = Vec::new();
+        let mut origins = Vec::new();
+        for column in &table.columns {
+            match &column.kind {
+                ColumnKind::Computed { .. } => {}
+                ColumnKind::Metadata { key, .. } => origins.push(Origin::Metadata(metadata_key(key, &column.name)?)),
+                ColumnKind::Physical => match table.partitioned_by.iter().position(|name| *name == column.name) {
+                    Some(index) => origins.push(Origin::Partition(index)),
+                    None => {
+                        origins.push(Origin::File(fields.len()));
+                        fields.push(column.sql_type.to_field(&column.name, column.nullable));
+                    }
+                },
+            }
+        }
+        let quotes_lines = format.name == "csv" && !format_options.boolean("disable-quote-character", false)?;
+        Ok(FileSource {
+            monitor_interval: if context.batch { None } else { table.options.duration("source.monitor-interval")? },
+            plan: Arc::new(ReadPlan {
+                listing: Listing::new(path_of(table)?, table.options.get("source.path.regex-pattern"))?,
+                format,
+                lines_are_records: !quotes_lines && format_options.get("escape-character").is_none(),
+                format_options,
+                file_schema: Arc::new(Schema::new(fields)),
+                scan_schema: table.scan_schema(),
+                origins,
+                partition_columns: table.partitioned_by.clone(),
+                default_name: table
+                    .options
+                    .get("partition.default-name")
+                    .unwrap_or(partition::DEFAULT_NAME)
+                    .to_string(),
+                zone: context.zone,
+            }),
+        })
+    }
+}
+
+fn metadata_key(key: &str, column: &str) -> Result<usize> {
+    METADATA_KEYS.iter().position(|known| *known == key).ok_or_else(|| {
+        let error = Error::sql(format!("column '{column}': connector 'filesystem' has no metadata '{key}'"));
+        error.hint(match nearest(key, METADATA_KEYS) {
+            Some(near) => format!("did you mean '{near}'?"),
+            None => format!("it has: {}", METADATA_KEYS.join(", ")),
+        })
+    })
+}
+
+impl ReadPlan {
+    /// A decoder of the file columns that `projection` (of the scan schema) needs.
+    ///
+    /// # Errors
+    /// If the format refuses the columns or its options.
+    pub(super) fn decoder(&self, projection: &[usize]) -> Result<Box<dyn Decoder>> {
+        let file_columns = projection.iter().filter_map(|index| match self.origins[*index] {
+            Origin::File(column) => Some(column),
+            _ => None,
+        });
+        let wanted = Wanted { schema: Arc::clone(&self.file_schema), projection: file_columns.collect() };
+        (self.format.decoder)(&self.format_options, wanted)
+    }
+
+    /// The splits of `file` that have no position yet.
+    pub(super) fn new_splits(&self, file: &FoundFile, ranges: bool) -> Vec<Split> {
+        if !ranges || !self.lines_are_records || file.size <= RANGE_BYTES {
+            return vec![Split::whole(&file.path, file.size)];
+        }
+        let starts = (0..file.size).step_by(RANGE_BYTES as usize);
+        starts
+            .map(|start| {
+                // The last range has no end: it takes what has been appended since.
+                let end = (start + RANGE_BYTES < file.size).then_some(start + RANGE_BYTES);
+                Split::range(&file.path, start, end, file.size)
+            })
+            .collect()
+    }
+}
+
+/// The subtask that reads a split: files are spread by a hash of their path, which every machine computes alike, and a
+/// file's ranges go round from there.
+pub(super) fn owner(split: &Split, parallelism: usize) -> usize {
+    let hash = xxhash_rust::xxh3::xxh3_64(split.path.as_bytes()).wrapping_add(split.start / RANGE_BYTES);
+    (hash % parallelism.max(1) as u64) as usize
+}
+
+impl Source for FileSource {
+    fn mode(&self) -> ChangelogMode {
+        self.plan.format.modes.reads
+    }
+
+    fn bounded(&self) -> bool {
+        self.monitor_interval.is_none()
+    }
+
+    fn open(
+        &self,
+        subtask: usize,
+        parallelism: usize,
+        projection: &[usize],
+        restored: Option<&[SplitPosition]>,
+    ) -> Result<Box<dyn SourceReader>> {
+        let mut splits = Vec::new();
+        for position in restored.unwrap_or(&[]) {
+            splits.push(Split::restore(position)?);
+        }
+        let bounded = self.bounded();
+        // After a restart files may be gone that have been read to their end.
+        let files = if bounded && restored.is_none() {
+            self.plan.listing.existing_files()?
+        } else {
+            self.plan.listing.files()?
+        };
+        let known: std::collections::HashSet<String> = splits.iter().map(|split: &Split| split.path.clone()).collect();
+        for file in files.iter().filter(|file| !known.contains(&file.path)) {
+            splits.extend(self.plan.new_splits(file, bounded && parallelism > 1));
+        }
+        splits.retain(|split| owner(split, parallelism) == subtask);
+        splits.sort_by(|a, b| (&a.path, a.start).cmp(&(&b.path, b.start)));
+        Ok(Box::new(FileReader::new(
+            Arc::clone(&self.plan),
+            projection.to_vec(),
+            splits,
+            self.monitor_interval,
+            (subtask, parallelism),
+        )?))
+    }
+}

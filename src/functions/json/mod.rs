@@ -1,0 +1,3 @@
+//! x
+use super::function::Entry;
+pub(super) fn entries() -> Vec<Entry> { vec![] }

@@ -1,0 +1,98 @@
+//! The functions a session knows, by name, and the casts that go with its time zone.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::datatypes::Field;
+use datafusion_expr::{AggregateUDF, ScalarUDF};
+
+use super::{FunctionContext, aggregate_functions, cast_function, function_names, scalar_functions};
+use crate::error::Result;
+use crate::types::SqlType;
+
+/// Scalar and aggregate functions by name; names do not heed case.
+pub struct FunctionSet {
+    scalar: BTreeMap<String, Arc<ScalarUDF>>,
+    aggregate: BTreeMap<String, Arc<AggregateUDF>>,
+    context: FunctionContext,
+}
+
+impl fmt::Debug for FunctionSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} scalar and {} aggregate functions", self.scalar.len(), self.aggregate.len())
+    }
+}
+
+impl FunctionSet {
+    /// The built-in functions, for a session in this context.
+    pub fn new(context: FunctionContext) -> FunctionSet {
+        let mut scalar = BTreeMap::new();
+        for function in scalar_functions(&context) {
+            for alias in function.aliases() {
+                scalar.insert(alias.to_lowercase(), Arc::clone(&function));
+            }
+            scalar.insert(function.name().to_lowercase(), function);
+        }
+        let aggregate = aggregate_functions().into_iter().map(|function| (function.name().to_lowercase(), function));
+        FunctionSet { scalar, aggregate: aggregate.collect(), context }
+    }
+
+    /// The scalar function of this name.
+    pub fn scalar(&self, name: &str) -> Option<Arc<ScalarUDF>> {
+        self.scalar.get(&name.to_lowercase()).cloned()
+    }
+
+    /// The aggregate function of this name.
+    pub fn aggregate(&self, name: &str) -> Option<Arc<AggregateUDF>> {
+        self.aggregate.get(&name.to_lowercase()).cloned()
+    }
+
+    /// The function that casts a column like `from` into `to`; nothing where Arrow's own cast does.
+    ///
+    /// # Errors
+    /// If Flink has no such cast.
+    pub fn cast(&self, from: &Field, to: &SqlType, try_cast: bool) -> Result<Option<Arc<ScalarUDF>>> {
+        cast_function(from, to, try_cast, &self.context)
+    }
+
+    /// Names to show: what a person may write.
+    pub fn names(&self) -> Vec<String> {
+        function_names()
+    }
+
+    /// Every name that binds to a scalar function.
+    pub fn scalar_names(&self) -> Vec<String> {
+        self.scalar.keys().cloned().collect()
+    }
+
+    /// Every name that binds to an aggregate function.
+    pub fn aggregate_names(&self) -> Vec<String> {
+        self.aggregate.keys().cloned().collect()
+    }
+}
+
+/// Whether a value of type `from` may be written into a column of type `to` without a `CAST`: widenings, and other
+/// lengths and precisions of the same kind.
+pub fn assignable(from: &SqlType, to: &SqlType) -> bool {
+    use SqlType::*;
+    match (from, to) {
+        (Null, _) => true,
+        (from, to) if from == to => true,
+        (TinyInt, SmallInt | Int | BigInt) | (SmallInt, Int | BigInt) | (Int, BigInt) => true,
+        (TinyInt | SmallInt | Int | BigInt, Decimal(..) | Float | Double) => true,
+        (Decimal(..), Decimal(..) | Float | Double) | (Float, Double) => true,
+        (Char(_) | Varchar(_), Char(_) | Varchar(_)) => true,
+        (Binary(_) | Varbinary(_), Binary(_) | Varbinary(_)) => true,
+        (Time(_), Time(_)) | (Date, Timestamp(_) | TimestampLtz(_)) => true,
+        (Timestamp(_) | TimestampLtz(_), Timestamp(_) | TimestampLtz(_)) => true,
+        (Array(from), Array(to)) | (Multiset(from), Multiset(to)) => assignable(&from.sql_type, &to.sql_type),
+        (Map(from_key, from_value), Map(to_key, to_value)) => {
+            assignable(&from_key.sql_type, &to_key.sql_type) && assignable(&from_value.sql_type, &to_value.sql_type)
+        }
+        (Row(from), Row(to)) => {
+            from.len() == to.len() && from.iter().zip(to).all(|(from, to)| assignable(&from.sql_type, &to.sql_type))
+        }
+        _ => false,
+    }
+}

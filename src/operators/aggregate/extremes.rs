@@ -1,0 +1,217 @@
+//! Functions that keep one value per group: MIN, MAX, FIRST_VALUE and LAST_VALUE over append-only input, and the value
+//! of a scalar subquery.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, Int64Array};
+use arrow::datatypes::{DataType, FieldRef, Int64Type};
+
+use super::kernel::{Fold, Kernel};
+use super::numeric::state_field;
+use crate::error::{Error, Result};
+use crate::state::{Codec, CodecKey};
+
+/// Which value is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Keep {
+    Least,
+    Greatest,
+    First,
+    Last,
+}
+
+/// One value per group, chosen among those that came.
+pub(super) struct Kept<K: CodecKey> {
+    keep: Keep,
+    codec: Codec<K>,
+    values: Vec<Option<K>>,
+}
+
+impl<K: CodecKey> Kept<K> {
+    /// Over values of this type.
+    pub fn new(keep: Keep, data_type: &DataType) -> Result<Kept<K>> {
+        Ok(Kept { keep, codec: Codec::new(data_type)?, values: Vec::new() })
+    }
+}
+
+pub(super) struct KeptFold<'a, K: CodecKey> {
+    keep: Keep,
+    values: &'a mut [Option<K>],
+    column: K::Column,
+}
+
+impl<K: CodecKey> Fold for KeptFold<'_, K> {
+    type Value = Option<K>;
+
+    #[inline]
+    fn add(&mut self, slot: u32, row: usize) {
+        let view = K::view(&self.column, row);
+        let kept = &mut self.values[slot as usize];
+        let better = match kept {
+            None => true,
+            Some(known) => match self.keep {
+                Keep::Least => view < (*known).borrow(),
+                Keep::Greatest => view > (*known).borrow(),
+                Keep::First => false,
+                Keep::Last => view != (*known).borrow(),
+            },
+        };
+        if better {
+            *kept = Some(K::own(view));
+        }
+    }
+
+    /// Append-only input has no retractions; they get the functions in `collected`.
+    fn retract(&mut self, _slot: u32, _row: usize) {}
+
+    fn clear(&mut self, slot: u32) {
+        self.values[slot as usize] = None;
+    }
+
+    #[inline]
+    fn value(&self, slot: u32) -> Option<K> {
+        self.values[slot as usize].clone()
+    }
+}
+
+impl<K: CodecKey> Kernel for Kept<K> {
+    type Value = Option<K>;
+    type Fold<'a> = KeptFold<'a, K>;
+
+    fn bind<'a>(&'a mut self, arguments: &'a [ArrayRef]) -> Result<KeptFold<'a, K>> {
+        Ok(KeptFold { keep: self.keep, column: self.codec.encode(&arguments[0])?, values: &mut self.values })
+    }
+
+    fn grow(&mut self, slots: usize) {
+        self.values.resize(slots.max(self.values.len()), None);
+    }
+
+    fn clear(&mut self, slot: u32) {
+        self.values[slot as usize] = None;
+    }
+
+    #[inline]
+    fn value(&self, slot: u32) -> Option<K> {
+        self.values[slot as usize].clone()
+    }
+
+    fn build(&self, values: Vec<Option<K>>) -> Result<ArrayRef> {
+        self.codec.decode(&values)
+    }
+
+    fn state_fields(&self) -> Vec<FieldRef> {
+        vec![state_field("value", self.codec.data_type().clone())]
+    }
+
+    fn save(&self, slots: &[u32]) -> Result<Vec<ArrayRef>> {
+        let values: Vec<Option<K>> = slots.iter().map(|slot| self.values[*slot as usize].clone()).collect();
+        Ok(vec![self.codec.decode(&values)?])
+    }
+
+    fn load(&mut self, slots: &[u32], columns: &[ArrayRef]) -> Result<()> {
+        let column = self.codec.encode(&columns[0])?;
+        for (row, slot) in slots.iter().enumerate() {
+            self.values[*slot as usize] = columns[0].is_valid(row).then(|| K::own(K::view(&column, row)));
+        }
+        Ok(())
+    }
+}
+
+/// The value of the only row of a group; NULL counts as a row.
+pub(super) struct Single {
+    codec: Codec<Arc<[u8]>>,
+    cells: Vec<(i64, Option<Arc<[u8]>>)>,
+}
+
+impl Single {
+    /// Over values of this type.
+    pub fn new(data_type: &DataType) -> Result<Single> {
+        Ok(Single { codec: Codec::new(data_type)?, cells: Vec::new() })
+    }
+}
+
+pub(super) struct SingleFold<'a> {
+    cells: &'a mut [(i64, Option<Arc<[u8]>>)],
+    column: arrow::row::Rows,
+    crowded: bool,
+}
+
+impl Fold for SingleFold<'_> {
+    type Value = Option<Arc<[u8]>>;
+
+    fn add(&mut self, slot: u32, row: usize) {
+        let cell = &mut self.cells[slot as usize];
+        cell.0 += 1;
+        self.crowded |= cell.0 > 1;
+        cell.1 = Some(self.column.row(row).data().into());
+    }
+
+    fn retract(&mut self, slot: u32, _row: usize) {
+        let cell = &mut self.cells[slot as usize];
+        cell.0 -= 1;
+        if cell.0 <= 0 {
+            cell.1 = None;
+        }
+    }
+
+    fn clear(&mut self, slot: u32) {
+        self.cells[slot as usize] = (0, None);
+    }
+
+    fn value(&self, slot: u32) -> Option<Arc<[u8]>> {
+        self.cells[slot as usize].1.clone()
+    }
+
+    fn finish(self) -> Result<()> {
+        if self.crowded {
+            return Err(Error::data("a scalar subquery gave more than one row")
+                .hint("make it give one, for instance with an aggregate or LIMIT 1"));
+        }
+        Ok(())
+    }
+}
+
+impl Kernel for Single {
+    type Value = Option<Arc<[u8]>>;
+    type Fold<'a> = SingleFold<'a>;
+
+    fn bind<'a>(&'a mut self, arguments: &'a [ArrayRef]) -> Result<SingleFold<'a>> {
+        Ok(SingleFold { column: self.codec.encode(&arguments[0])?, cells: &mut self.cells, crowded: false })
+    }
+
+    fn grow(&mut self, slots: usize) {
+        self.cells.resize(slots.max(self.cells.len()), (0, None));
+    }
+
+    fn clear(&mut self, slot: u32) {
+        self.cells[slot as usize] = (0, None);
+    }
+
+    fn value(&self, slot: u32) -> Option<Arc<[u8]>> {
+        self.cells[slot as usize].1.clone()
+    }
+
+    fn build(&self, values: Vec<Option<Arc<[u8]>>>) -> Result<ArrayRef> {
+        self.codec.decode(&values)
+    }
+
+    fn state_fields(&self) -> Vec<FieldRef> {
+        vec![state_field("rows", DataType::Int64), state_field("value", self.codec.data_type().clone())]
+    }
+
+    fn save(&self, slots: &[u32]) -> Result<Vec<ArrayRef>> {
+        let rows = slots.iter().map(|slot| self.cells[*slot as usize].0);
+        let values: Vec<_> = slots.iter().map(|slot| self.cells[*slot as usize].1.clone()).collect();
+        Ok(vec![Arc::new(Int64Array::from_iter_values(rows)), self.codec.decode(&values)?])
+    }
+
+    fn load(&mut self, slots: &[u32], columns: &[ArrayRef]) -> Result<()> {
+        let rows = columns[0].as_primitive::<Int64Type>().values();
+        let column = self.codec.encode(&columns[1])?;
+        for (row, slot) in slots.iter().enumerate() {
+            let value = (rows[row] > 0).then(|| column.row(row).data().into());
+            self.cells[*slot as usize] = (rows[row], value);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,322 @@
+//! Groups: their keys, how many rows each has, and their aggregates.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch};
+use arrow::datatypes::{DataType, FieldRef, Int64Type, Schema};
+
+use super::call::Call;
+use super::kernel::Action;
+use super::numeric::state_field;
+use crate::changelog::{ChangeBatch, Kinds};
+use crate::error::{Error, Result};
+use crate::state::{KeyTable, Restored, TableDelta};
+use crate::types::AggregateCall;
+
+/// The table of groups in a snapshot.
+pub(in crate::operators) const GROUPS: &str = "groups";
+
+/// Groups by key. A batch goes through `assign`, then `count`, then `update` or `update_each`.
+pub(in crate::operators) struct GroupTable {
+    pub keys: KeyTable,
+    key_columns: Vec<usize>,
+    /// Rows of each group; a group exists if there is one.
+    pub counts: Vec<i64>,
+    /// When each group was last written, in processing time; only kept if groups expire.
+    pub written: Vec<i64>,
+    keep_written: bool,
+    calls: Vec<Call>,
+    /// The slot of each row of the batch.
+    pub slots: Vec<u32>,
+    /// Whether the group did not exist before the row.
+    pub births: Vec<bool>,
+    actions: Vec<Action>,
+    /// Whether some row does not simply add.
+    mixed: bool,
+    /// Retractions of rows in groups that do not exist: ignored, as Flink does.
+    pub unmatched: u64,
+}
+
+impl GroupTable {
+    /// Groups over columns of `input`.
+    ///
+    /// # Errors
+    /// If a key or argument type does not fit.
+    pub fn new(
+        input: &Schema,
+        key_columns: &[usize],
+        aggregates: &[AggregateCall],
+        append_only: bool,
+        keep_written: bool,
+    ) -> Result<GroupTable> {
+        let fields = key_columns.iter().map(|column| Arc::clone(&input.fields()[*column])).collect();
+        let calls = aggregates.iter().enumerate().map(|(index, call)| Call::new(index, call, input, append_only));
+        Ok(GroupTable {
+            keys: KeyTable::new(fields)?,
+            key_columns: key_columns.to_vec(),
+            counts: Vec::new(),
+            written: Vec::new(),
+            keep_written,
+            calls: calls.collect::<Result<_>>()?,
+            slots: Vec::new(),
+            births: Vec::new(),
+            actions: Vec::new(),
+            mixed: false,
+            unmatched: 0,
+        })
+    }
+
+    /// The key columns of a batch.
+    pub fn key_arrays(&self, rows: &RecordBatch) -> Vec<ArrayRef> {
+        self.key_columns.iter().map(|column| Arc::clone(rows.column(*column))).collect()
+    }
+
+    /// Finds or makes the slot of each row.
+    ///
+    /// # Errors
+    /// If a key has no row form.
+    pub fn assign(&mut self, rows: &RecordBatch) -> Result<()> {
+        let keys = self.key_arrays(rows);
+        let mut slots = std::mem::take(&mut self.slots);
+        let assigned = self.keys.slots_of(&keys, rows.num_rows(), &mut slots);
+        self.slots = slots;
+        assigned?;
+        self.grow();
+        self.keys.touch(&self.slots);
+        Ok(())
+    }
+
+    fn grow(&mut self) {
+        let capacity = self.keys.capacity();
+        if self.counts.len() < capacity {
+            // Amortised: accumulators grow as vectors do.
+            let room = capacity.max(self.counts.len() * 2).max(64);
+            self.counts.resize(room, 0);
+            if self.keep_written {
+                self.written.resize(room, 0);
+            }
+            self.calls.iter_mut().for_each(|call| call.grow(room));
+        }
+    }
+
+    /// Counts the rows of the batch into their groups and settles what each does.
+    pub fn count(&mut self, kinds: &Kinds) {
+        self.births.clear();
+        let counts = &mut self.counts;
+        let Kinds::Each(kinds) = kinds else {
+            self.mixed = false;
+            self.births.extend(self.slots.iter().map(|slot| {
+                let count = &mut counts[*slot as usize];
+                *count += 1;
+                *count == 1
+            }));
+            return;
+        };
+        self.mixed = true;
+        self.actions.clear();
+        for (slot, kind) in self.slots.iter().zip(kinds.iter()) {
+            let count = &mut counts[*slot as usize];
+            let birth = *count == 0;
+            let action = match (kind.is_retraction(), *count) {
+                (false, _) => Action::Add,
+                (true, 0) => {
+                    self.unmatched += 1;
+                    Action::Skip
+                }
+                (true, 1) => Action::Clear,
+                (true, _) => Action::Retract,
+            };
+            match action {
+                Action::Add => *count += 1,
+                Action::Retract | Action::Clear => *count -= 1,
+                Action::Skip => {}
+            }
+            self.births.push(birth);
+            self.actions.push(action);
+        }
+    }
+
+    /// What `row` of the batch does to its group.
+    #[inline]
+    pub fn action(&self, row: usize) -> Action {
+        if self.mixed { self.actions[row] } else { Action::Add }
+    }
+
+    /// Applies the batch to the aggregates.
+    ///
+    /// # Errors
+    /// If an aggregate fails on its data.
+    pub fn update(&mut self, rows: &RecordBatch) -> Result<()> {
+        let actions = self.mixed.then_some(self.actions.as_slice());
+        self.calls.iter_mut().try_for_each(|call| call.update(rows, &self.slots, actions))
+    }
+
+    /// Applies the batch and gives for each aggregate the values before and after each row, interleaved; marks rows
+    /// that changed one.
+    ///
+    /// # Errors
+    /// If an aggregate fails on its data.
+    pub fn update_each(&mut self, rows: &RecordBatch, changed: &mut [bool]) -> Result<Vec<ArrayRef>> {
+        let actions = self.mixed.then_some(self.actions.as_slice());
+        self.calls.iter_mut().map(|call| call.update_each(rows, &self.slots, actions, changed)).collect()
+    }
+
+    /// Removes the groups among the batch's that have no row left.
+    pub fn remove_empty(&mut self) {
+        if self.mixed {
+            for slot in &self.slots {
+                if self.counts[*slot as usize] == 0 {
+                    self.keys.remove(*slot);
+                }
+            }
+        }
+    }
+
+    /// Removes a group with everything in it.
+    pub fn remove(&mut self, slot: u32) {
+        self.counts[slot as usize] = 0;
+        self.calls.iter_mut().for_each(|call| call.clear(slot));
+        self.keys.remove(slot);
+    }
+
+    /// Starts a group afresh without removing it.
+    pub fn clear(&mut self, slot: u32) {
+        self.counts[slot as usize] = 0;
+        self.calls.iter_mut().for_each(|call| call.clear(slot));
+    }
+
+    /// Keeps the aggregates of slots that a bundle touches for the first time.
+    pub fn remember(&mut self, slots: &[u32]) {
+        self.calls.iter_mut().for_each(|call| call.accumulator.remember(slots));
+    }
+
+    /// For each aggregate the values remembered and the values now, interleaved; marks slots where one differs.
+    ///
+    /// # Errors
+    /// If an aggregate fails on its data.
+    pub fn images(&mut self, slots: &[u32], changed: &mut [bool]) -> Result<Vec<ArrayRef>> {
+        self.calls.iter_mut().map(|call| call.accumulator.images(slots, changed)).collect()
+    }
+
+    /// The aggregates of these slots.
+    ///
+    /// # Errors
+    /// If an aggregate fails on its data.
+    pub fn evaluate(&self, slots: &[u32]) -> Result<Vec<ArrayRef>> {
+        self.calls.iter().map(|call| call.accumulator.evaluate(slots)).collect()
+    }
+
+    /// Assigns, counts and applies a batch whose results are not asked for now.
+    ///
+    /// # Errors
+    /// If an aggregate fails on its data.
+    pub fn absorb(&mut self, batch: &ChangeBatch) -> Result<()> {
+        self.assign(batch.rows())?;
+        self.count(batch.kinds());
+        self.update(batch.rows())?;
+        self.remove_empty();
+        Ok(())
+    }
+
+    /// What changed since the last snapshot, or everything for a base.
+    ///
+    /// # Errors
+    /// Only by a bug.
+    pub fn snapshot(&mut self, base: bool) -> Result<Vec<TableDelta>> {
+        let changed = self.keys.changed(base);
+        let slots = &changed.upserts;
+        let counts = slots.iter().map(|slot| self.counts[*slot as usize]);
+        let mut more: Vec<(FieldRef, ArrayRef)> =
+            vec![(state_field("rows", DataType::Int64), Arc::new(Int64Array::from_iter_values(counts)))];
+        if self.keep_written {
+            let written = slots.iter().map(|slot| self.written[*slot as usize]);
+            more.push((state_field("written", DataType::Int64), Arc::new(Int64Array::from_iter_values(written))));
+        }
+        for (index, call) in self.calls.iter().enumerate() {
+            for (field, column) in call.state_fields().iter().zip(call.accumulator.save(slots)?) {
+                let name = format!("aggregate_{index}_{}", field.name());
+                more.push((state_field(&name, column.data_type().clone()), column));
+            }
+        }
+        let upserts = self.keys.rows(slots, more)?;
+        let deletes = self.keys.rows(&changed.deletes, Vec::new())?;
+        let mut tables = vec![KeyTable::delta(GROUPS, base, upserts, deletes)];
+        for call in &mut self.calls {
+            tables.extend(call.snapshot(&self.keys, base)?);
+        }
+        self.keys.finish_snapshot();
+        Ok(tables)
+    }
+
+    /// Removes every group; what an earlier snapshot holds of them comes out as deletions.
+    ///
+    /// # Errors
+    /// Only by a bug.
+    pub fn forget(mut self) -> Result<Vec<TableDelta>> {
+        for slot in self.keys.live_slots() {
+            self.remove(slot);
+        }
+        self.snapshot(false)
+    }
+
+    /// Takes back what snapshots held.
+    ///
+    /// # Errors
+    /// If the saved rows do not fit.
+    pub fn restore(&mut self, from: &Restored) -> Result<()> {
+        let mut slots = Vec::new();
+        for delta in from.table(GROUPS) {
+            if let Some(rows) = &delta.deletes {
+                let (keys, _) = self.keys.split_saved(GROUPS, rows)?;
+                self.keys.slots_of(&keys, rows.num_rows(), &mut slots)?;
+                self.grow();
+                slots.iter().for_each(|slot| self.remove(*slot));
+            }
+            if let Some(rows) = &delta.upserts {
+                let (keys, columns) = self.keys.split_saved(GROUPS, rows)?;
+                self.keys.slots_of(&keys, rows.num_rows(), &mut slots)?;
+                self.grow();
+                self.load(&slots, &columns)?;
+            }
+        }
+        for call in &mut self.calls {
+            call.restore(&mut self.keys, from)?;
+        }
+        self.grow();
+        // Older deltas of the tables beside may name groups that are gone since.
+        for slot in self.keys.live_slots() {
+            if self.counts[slot as usize] == 0 {
+                self.remove(slot);
+            }
+        }
+        Ok(())
+    }
+
+    fn load(&mut self, slots: &[u32], columns: &[ArrayRef]) -> Result<()> {
+        let unfit = || Error::state("saved groups do not have the state columns of the query's aggregates");
+        let mut rest = columns;
+        let mut next = |count: usize| {
+            let (taken, left) = rest.split_at_checked(count)?;
+            rest = left;
+            Some(taken)
+        };
+        let whole = |column: &[ArrayRef]| column[0].as_primitive_opt::<Int64Type>().cloned();
+        let counts = next(1).and_then(whole).ok_or_else(unfit)?;
+        let written = if self.keep_written { Some(next(1).and_then(whole).ok_or_else(unfit)?) } else { None };
+        for (row, slot) in slots.iter().enumerate() {
+            self.counts[*slot as usize] = counts.value(row);
+            if let Some(written) = &written {
+                self.written[*slot as usize] = written.value(row);
+            }
+        }
+        for call in &mut self.calls {
+            let fields = call.state_fields();
+            let taken = next(fields.len()).ok_or_else(unfit)?;
+            if fields.iter().zip(taken).any(|(field, column)| field.data_type() != column.data_type()) {
+                return Err(unfit());
+            }
+            call.accumulator.load(slots, taken)?;
+        }
+        if rest.is_empty() { Ok(()) } else { Err(unfit()) }
+    }
+}

@@ -1,0 +1,94 @@
+//! `WHERE` and the select list: filters, then projects; kinds stay.
+//!
+//! A filter may drop one image of an update and keep the other: the lone `-U` then takes a row away, the lone `+U`
+//! brings one, and users downstream read them so.
+
+use std::sync::Arc;
+
+use arrow::array::{AsArray, RecordBatch, RecordBatchOptions};
+use arrow::datatypes::SchemaRef;
+use datafusion_physical_expr::PhysicalExpr;
+
+use super::expression::evaluate;
+use super::{Operator, Output, Port};
+use crate::changelog::ChangeBatch;
+use crate::error::{Error, Result};
+
+/// Filters and projects.
+pub struct Calc {
+    condition: Option<Arc<dyn PhysicalExpr>>,
+    projection: Vec<Arc<dyn PhysicalExpr>>,
+    schema: SchemaRef,
+}
+
+impl Calc {
+    /// Keeps rows for which `condition` is true and emits one column for each expression, as `schema` names them.
+    pub fn new(
+        condition: Option<Arc<dyn PhysicalExpr>>,
+        projection: Vec<Arc<dyn PhysicalExpr>>,
+        schema: SchemaRef,
+    ) -> Calc {
+        Calc { condition, projection, schema }
+    }
+}
+
+impl Operator for Calc {
+    fn on_changes(&mut self, _port: Port, mut batch: ChangeBatch, out: &mut Output) -> Result<()> {
+        if let Some(condition) = &self.condition {
+            let mask = evaluate(condition, batch.rows())?;
+            let mask = mask.as_boolean_opt().ok_or_else(|| Error::bug("a condition is not a Boolean"))?;
+            batch = batch.filter(mask)?;
+        }
+        if batch.is_empty() {
+            return Ok(());
+        }
+        let columns = self.projection.iter().map(|expression| evaluate(expression, batch.rows()));
+        let columns = columns.collect::<Result<Vec<_>>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.len()));
+        let rows = RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?;
+        out.changes(batch.with_rows(rows)?);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion_common::ScalarValue;
+    use datafusion_expr::Operator as Binary;
+    use datafusion_physical_expr::expressions::{BinaryExpr, Column, Literal};
+
+    use super::*;
+    use crate::operators::testing::{changes, check, feed, schema};
+
+    fn column(name: &str, index: usize) -> Arc<dyn PhysicalExpr> {
+        Arc::new(Column::new(name, index))
+    }
+
+    fn number(value: i64) -> Arc<dyn PhysicalExpr> {
+        Arc::new(Literal::new(ScalarValue::Int64(Some(value))))
+    }
+
+    #[test]
+    fn a_filter_may_leave_one_image_of_an_update() {
+        let input = schema("a TEXT, b BIGINT");
+        let condition: Arc<dyn PhysicalExpr> = Arc::new(BinaryExpr::new(column("b", 1), Binary::Gt, number(1)));
+        let sum: Arc<dyn PhysicalExpr> = Arc::new(BinaryExpr::new(column("b", 1), Binary::Plus, number(1)));
+        let mut calc = Calc::new(Some(condition), vec![sum, column("a", 0)], schema("c BIGINT, a TEXT"));
+        let rows = changes(&input, "+I x 2\n+I y _\n-U x 2\n+U x 1\n-U x 1\n+U x 5\n-D x 5");
+        for size in [1, 2, 9] {
+            let found = feed(&mut calc, &rows, size, &mut Output::default());
+            check(&found, "+I[3, x]\n-U[3, x]\n+U[6, x]\n-D[6, x]");
+        }
+    }
+
+    #[test]
+    fn a_projection_may_have_no_columns_and_a_failing_one_says_why() {
+        let input = schema("b BIGINT");
+        let mut counted = Calc::new(None, Vec::new(), schema(""));
+        check(&feed(&mut counted, &changes(&input, "+I 1\n+I 2"), 9, &mut Output::default()), "+I[]\n+I[]");
+        let division: Arc<dyn PhysicalExpr> = Arc::new(BinaryExpr::new(number(1), Binary::Divide, column("b", 0)));
+        let mut failing = Calc::new(None, vec![division], schema("c BIGINT"));
+        let error = failing.on_changes(0, changes(&input, "+I 0"), &mut Output::default()).unwrap_err();
+        assert_eq!((error.kind(), error.message()), (crate::error::ErrorKind::Data, "division by zero"));
+    }
+}

@@ -1,0 +1,146 @@
+//! `WATERMARK FOR ts AS expression`: derives watermarks from the rows.
+//!
+//! The rule is Flink's, row by row: the candidate is the greatest value of the expression so far, and it becomes the
+//! watermark, right after the row, once it is more than an interval ahead of the last one. A watermark matters to later
+//! operators only through rows that it makes late, so batches are not cut at every watermark: a batch is cut only
+//! before a row whose own time the watermark has passed. At the end of the batch the watermark is sent in any case.
+
+use std::sync::Arc;
+
+use arrow::array::Array;
+use datafusion_physical_expr::PhysicalExpr;
+
+use super::event_time::{milliseconds, restore_watermark, row_times, save_watermark};
+use super::expression::evaluate;
+use super::{Operator, Output, Port, ProcessingTime};
+use crate::changelog::{ChangeBatch, CheckpointId, Watermark};
+use crate::error::Result;
+use crate::state::{Restored, Snapshot};
+
+/// Processing time after which a candidate is sent even if it is less than an interval ahead.
+const CLOCK_MS: i64 = 200;
+
+/// Derives watermarks from the rows.
+pub struct WatermarkAssigner {
+    column: usize,
+    expression: Arc<dyn PhysicalExpr>,
+    interval_ms: i64,
+    /// The greatest value of the expression so far.
+    candidate: i64,
+    /// The watermark by Flink's rule; it may be ahead of what was sent.
+    announced: i64,
+    last_clock: ProcessingTime,
+}
+
+impl WatermarkAssigner {
+    /// `column` is the event time, `expression` gives a row's watermark, `interval_ms` is `pipeline.auto-watermark-interval`.
+    pub fn new(column: usize, expression: Arc<dyn PhysicalExpr>, interval_ms: i64) -> WatermarkAssigner {
+        let least = Watermark::MIN.0;
+        WatermarkAssigner { column, expression, interval_ms, candidate: least, announced: least, last_clock: i64::MIN }
+    }
+}
+
+impl Operator for WatermarkAssigner {
+    fn on_changes(&mut self, _port: Port, batch: ChangeBatch, out: &mut Output) -> Result<()> {
+        let times = row_times(batch.rows(), self.column)?;
+        let candidates = milliseconds(&evaluate(&self.expression, batch.rows())?)?;
+        let mut from = 0;
+        for (row, time) in times.values().iter().enumerate() {
+            if *time <= self.announced && self.announced > out.current_watermark().0 {
+                out.changes(batch.slice(from, row - from));
+                out.watermark(Watermark(self.announced));
+                from = row;
+            }
+            if candidates.is_valid(row) && candidates.value(row) > self.candidate {
+                self.candidate = candidates.value(row);
+                if self.candidate.saturating_sub(self.announced) > self.interval_ms {
+                    self.announced = self.candidate;
+                }
+            }
+        }
+        out.changes(if from == 0 { batch } else { batch.slice(from, batch.len() - from) });
+        out.watermark(Watermark(self.announced));
+        Ok(())
+    }
+
+    /// Watermarks from before count for nothing here, except that the input has ended.
+    fn on_watermark(&mut self, mark: Watermark, out: &mut Output) -> Result<()> {
+        if mark == Watermark::MAX {
+            self.announced = mark.0;
+            out.watermark(mark);
+        }
+        Ok(())
+    }
+
+    fn on_clock(&mut self, now: ProcessingTime, out: &mut Output) -> Result<()> {
+        if self.last_clock == i64::MIN {
+            self.last_clock = now;
+        }
+        if now.saturating_sub(self.last_clock) >= CLOCK_MS {
+            self.last_clock = now;
+            self.announced = self.announced.max(self.candidate);
+            out.watermark(Watermark(self.announced));
+        }
+        Ok(())
+    }
+
+    fn snapshot(&mut self, _at: CheckpointId) -> Result<Snapshot> {
+        Ok(Snapshot { tables: vec![save_watermark(Watermark(self.announced))?] })
+    }
+
+    fn restore(&mut self, from: Restored) -> Result<()> {
+        self.announced = restore_watermark(&from)?.0;
+        self.candidate = self.announced;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion_physical_expr::expressions::Column;
+
+    use super::*;
+    use crate::operators::testing::{changes, check, emitted, feed, saved, schema};
+
+    fn operator() -> WatermarkAssigner {
+        WatermarkAssigner::new(0, Arc::new(Column::new("ts", 0)), 200)
+    }
+
+    #[test]
+    fn batches_are_cut_only_before_rows_that_are_late() {
+        let input = schema("ts TS");
+        let rows = changes(&input, "+I 1000\n+I 2000\n+I 2100\n+I 2000\n+I 1900\n+I 5000");
+        let mut out = Output::default();
+        operator().on_changes(0, rows.clone(), &mut out).unwrap();
+        let expected = "+I[1000]\n+I[2000]\n+I[2100]\nW 2000\n+I[2000]\n+I[1900]\n+I[5000]\nW 5000";
+        check(&emitted(&mut out), expected);
+        // Row by row the watermark comes at once; what is late stays the same.
+        let mut out = Output::default();
+        check(
+            &feed(&mut operator(), &rows, 1, &mut out),
+            "+I[1000]\nW 1000\n+I[2000]\nW 2000\n+I[2100]\n+I[2000]\n+I[1900]\n+I[5000]\nW 5000",
+        );
+    }
+
+    #[test]
+    fn the_clock_sends_what_the_interval_holds_back_and_a_restart_remembers() {
+        let input = schema("ts TS");
+        let (mut first, mut out) = (operator(), Output::default());
+        first.on_clock(0, &mut out).unwrap();
+        feed(&mut first, &changes(&input, "+I 1000\n+I 1100"), 9, &mut out);
+        first.on_clock(199, &mut out).unwrap();
+        check(&emitted(&mut out), "");
+        first.on_clock(200, &mut out).unwrap();
+        check(&emitted(&mut out), "W 1100");
+        let (mut second, mut out) = (operator(), Output::default());
+        second.restore(saved(&[first.snapshot(1).unwrap()])).unwrap();
+        check(&feed(&mut second, &changes(&input, "+I 1050"), 9, &mut out), "W 1100\n+I[1050]");
+    }
+
+    #[test]
+    fn a_null_event_time_is_an_error_that_names_the_column() {
+        let rows = changes(&schema("ts TS"), "+I _");
+        let error = operator().on_changes(0, rows, &mut Output::default()).unwrap_err();
+        assert_eq!(error.message(), "the event time 'ts' is NULL in a row");
+    }
+}

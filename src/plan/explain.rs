@@ -1,0 +1,150 @@
+//! `EXPLAIN`: the stream graph as a tree, with everything the planner found out.
+
+use std::fmt::Write;
+
+use datafusion_expr::Expr;
+
+use crate::plan::stream::{Distribution, Node, NodeId, NodeKind, NodeParallelism, StateBound, StreamGraph};
+use crate::types::{AggregateCall, WindowSpec};
+
+/// One tree a sink, sinks first; a node that several use is drawn once and referred to after that.
+pub fn explain(graph: &StreamGraph) -> String {
+    let mut text = String::new();
+    let mut drawn = vec![false; graph.nodes.len()];
+    let used: Vec<NodeId> = graph.nodes.iter().flat_map(|node| node.inputs.iter().map(|edge| edge.from)).collect();
+    for id in (0..graph.nodes.len()).filter(|id| !used.contains(id)) {
+        draw(graph, id, 0, &mut drawn, &mut text);
+    }
+    text.truncate(text.trim_end().len());
+    text
+}
+
+fn draw(graph: &StreamGraph, id: NodeId, depth: usize, drawn: &mut [bool], text: &mut String) {
+    let node = &graph.nodes[id];
+    let indent = "   ".repeat(depth);
+    let arrow = if depth == 0 { "" } else { "+- " };
+    let lead = if depth == 0 { String::new() } else { "   ".repeat(depth - 1) };
+    if drawn[id] {
+        let _ = writeln!(text, "{lead}{arrow}the same {} as above [{}]", node.kind.name(), node.uid);
+        return;
+    }
+    drawn[id] = true;
+    let _ = writeln!(text, "{lead}{arrow}{} [{}]", title(graph, node), node.uid);
+    for fact in facts(node) {
+        let _ = writeln!(text, "{indent}     {fact}");
+    }
+    for edge in &node.inputs {
+        if edge.distribution != Distribution::Forward {
+            let input = &graph.nodes[edge.from];
+            let _ = writeln!(text, "{indent}     {}", distribution(&edge.distribution, input));
+        }
+        draw(graph, edge.from, depth + 1, drawn, text);
+    }
+}
+
+/// The node's name and parameters.
+fn title(graph: &StreamGraph, node: &Node) -> String {
+    let input = node.inputs.first().map(|edge| &graph.nodes[edge.from]);
+    let column = |index: usize| input.map_or(String::new(), |input| input.schema.field(index).name().clone());
+    let columns = |indices: &[usize]| indices.iter().map(|index| column(*index)).collect::<Vec<_>>().join(", ");
+    let parameters = match &node.kind {
+        NodeKind::Source { table, .. } => format!("{}: {}", table.name, names(node)),
+        NodeKind::Values { rows } => format!("{} rows", rows.num_rows()),
+        NodeKind::Calc { condition, projection, .. } => {
+            let list = projection.iter().map(expression).collect::<Vec<_>>().join(", ");
+            match condition {
+                Some(condition) => format!("select=[{list}], where=[{}]", expression(condition)),
+                None => format!("select=[{list}]"),
+            }
+        }
+        NodeKind::WatermarkAssigner { column: index, expression: value, .. } => {
+            format!("{} AS {}", column(*index), expression(value))
+        }
+        NodeKind::GroupAggregate { keys, aggregates, mini_batch, .. } => {
+            let emission = if mini_batch.is_some() { ", emits=[net change per bundle]" } else { "" };
+            format!("groupBy=[{}], select=[{}]{emission}", columns(keys), calls(aggregates, &column))
+        }
+        NodeKind::WindowAggregate { keys, window, aggregates, .. } => {
+            let by = columns(keys);
+            format!("groupBy=[{by}], window=[{}], select=[{}]", spec(window), calls(aggregates, &column))
+        }
+        NodeKind::WindowAssign { time, window } => format!("{}, {}", column(*time), spec(window)),
+        NodeKind::Sink { table, .. } => format!("{}: {}", table.name, names(node)),
+        NodeKind::Union | NodeKind::DropUpdateBefore | NodeKind::Collect => names(node),
+    };
+    format!("{}({parameters})", node.kind.name())
+}
+
+fn facts(node: &Node) -> Vec<String> {
+    let named = |columns: &[usize]| {
+        columns.iter().map(|index| node.schema.field(*index).name().as_str()).collect::<Vec<_>>().join(", ")
+    };
+    let mut facts = vec![format!("changelogMode={}", node.mode)];
+    if let Some(key) = &node.upsert_key {
+        facts[0] += &format!(", upsertKey=[{}]", named(key));
+    }
+    if !node.rowtime.is_empty() {
+        facts[0] += &format!(", rowtime=[{}]", named(&node.rowtime));
+    }
+    if !node.proctime.is_empty() {
+        facts[0] += &format!(", proctime=[{}]", named(&node.proctime));
+    }
+    match &node.state {
+        StateBound::Stateless => {}
+        StateBound::Bounded(by) => facts.push(format!("state: bounded ({by})")),
+        StateBound::Unbounded(why) => facts.push(format!("state: UNBOUNDED ({why})")),
+    }
+    if node.parallelism == NodeParallelism::Single {
+        facts.push("parallelism: 1".into());
+    }
+    facts
+}
+
+fn distribution(distribution: &Distribution, input: &Node) -> String {
+    match distribution {
+        Distribution::Forward => "input stays in its task".into(),
+        Distribution::Hash(columns) => {
+            let names: Vec<&str> = columns.iter().map(|index| input.schema.field(*index).name().as_str()).collect();
+            format!("exchange: hash[{}]", names.join(", "))
+        }
+        Distribution::Broadcast => "exchange: broadcast".into(),
+        Distribution::Single => "exchange: single".into(),
+    }
+}
+
+fn names(node: &Node) -> String {
+    node.schema.fields().iter().map(|field| field.name().as_str()).collect::<Vec<_>>().join(", ")
+}
+
+fn expression(expression: &Expr) -> String {
+    match expression {
+        Expr::Alias(alias) if alias.expr.to_string() == alias.name => alias.name.clone(),
+        Expr::Alias(alias) => format!("{} AS {}", self::expression(&alias.expr), alias.name),
+        Expr::Column(column) => column.name.clone(),
+        other => other.human_display().to_string(),
+    }
+}
+
+fn calls(aggregates: &[AggregateCall], column: &dyn Fn(usize) -> String) -> String {
+    let one = |call: &AggregateCall| {
+        let arguments: Vec<String> = call.arguments.iter().map(|index| column(*index)).collect();
+        let arguments = if arguments.is_empty() { "*".to_string() } else { arguments.join(", ") };
+        let distinct = if call.distinct { "DISTINCT " } else { "" };
+        let filter = call.filter.map_or(String::new(), |index| format!(" FILTER {}", column(index)));
+        format!("{:?}({distinct}{arguments}){filter} AS {}", call.function, call.output.name())
+    };
+    aggregates.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+fn spec(window: &WindowSpec) -> String {
+    match window {
+        WindowSpec::Tumble { size, offset: 0 } => format!("TUMBLE(size {size} ms)"),
+        WindowSpec::Tumble { size, offset } => format!("TUMBLE(size {size} ms, offset {offset} ms)"),
+        WindowSpec::Hop { slide, size, offset } => format!("HOP(slide {slide} ms, size {size} ms, offset {offset} ms)"),
+        WindowSpec::Cumulate { step, size, offset } => {
+            format!("CUMULATE(step {step} ms, size {size} ms, offset {offset} ms)")
+        }
+        WindowSpec::Session { gap } => format!("SESSION(gap {gap} ms)"),
+        WindowSpec::Attached { .. } => "as attached to the rows".to_string(),
+    }
+}

@@ -1,0 +1,35 @@
+//! The logical rules that are sound for streams, by name.
+//!
+//! Left out on purpose: everything that assumes a bounded input or a table without retractions (limits pushed into
+//! scans, joins turned around by statistics, `GROUP BY` constants removed, which would turn a keyed aggregate into a
+//! global one and change what an empty input gives).
+
+use std::sync::Arc;
+
+use datafusion_common::config::ConfigOptions;
+use datafusion_expr::LogicalPlan;
+use datafusion_optimizer::common_subexpr_eliminate::CommonSubexprEliminate;
+use datafusion_optimizer::optimize_projections::OptimizeProjections;
+use datafusion_optimizer::optimize_unions::OptimizeUnions;
+use datafusion_optimizer::push_down_filter::PushDownFilter;
+use datafusion_optimizer::simplify_expressions::SimplifyExpressions;
+use datafusion_optimizer::{Optimizer, OptimizerContext, OptimizerRule};
+
+use super::error::unwrap;
+use crate::error::Result;
+
+/// The plan, simplified.
+pub(super) fn optimize(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let rules: Vec<Arc<dyn OptimizerRule + Send + Sync>> = vec![
+        Arc::new(OptimizeUnions::new()),
+        Arc::new(SimplifyExpressions::new()),
+        Arc::new(PushDownFilter::new()),
+        Arc::new(CommonSubexprEliminate::new()),
+        Arc::new(OptimizeProjections::new()),
+    ];
+    let mut options = ConfigOptions::default();
+    options.optimizer.skip_failed_rules = false;
+    // No start time: what depends on the clock is asked row by row, not folded into a constant.
+    let context = OptimizerContext::new_with_config_options(Arc::new(options)).without_query_execution_start_time();
+    Optimizer::with_rules(rules).optimize(plan, &context, |_, _| {}).map_err(unwrap)
+}

@@ -1,0 +1,259 @@
+//! What names in a query stand for: the binding library's window onto catalog and functions.
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, SchemaRef};
+use datafusion_common::config::ConfigOptions;
+use datafusion_common::{DFSchema, Result as BindResult, TableReference};
+use datafusion_expr::planner::{ContextProvider, ExprPlanner, RelationPlanner, TypePlanner};
+use datafusion_expr::{
+    AggregateUDF, Expr, HigherOrderUDF, LogicalPlan, LogicalPlanBuilder, ScalarUDF, TableSource, WindowUDF, ident,
+};
+use datafusion_sql::planner::{ParserOptions, PlannerContext, SqlToRel};
+use sqlparser::ast::Query;
+
+use super::error::{unwrap, wrap};
+use super::expressions::{FlinkExpressions, FlinkTypes};
+use super::nodes::WatermarkNode;
+use super::relations::WindowFunctions;
+use super::{rewrite, typing};
+use crate::catalog::{Catalog, ColumnKind, Relation, TableDefinition, ViewDefinition};
+use crate::error::{Error, Result};
+use crate::functions::FunctionSet;
+use crate::limits::VIEW_DEPTH;
+use crate::sql;
+
+/// Binds queries against a catalog.
+pub(super) struct Names<'a> {
+    catalog: &'a Catalog,
+    functions: Arc<FunctionSet>,
+    options: ConfigOptions,
+    expression_planners: Vec<Arc<dyn ExprPlanner>>,
+    relation_planners: Vec<Arc<dyn RelationPlanner>>,
+    /// The views being bound, outermost first: a view that reads itself is refused, as is a tower without end.
+    open_views: RefCell<Vec<String>>,
+}
+
+impl<'a> Names<'a> {
+    pub(super) fn new(catalog: &'a Catalog, functions: Arc<FunctionSet>) -> Names<'a> {
+        let mut expression_planners: Vec<Arc<dyn ExprPlanner>> =
+            vec![Arc::new(FlinkExpressions { functions: Arc::clone(&functions) })];
+        expression_planners.push(Arc::new(datafusion_functions::core::planner::CoreFunctionPlanner::default()));
+        expression_planners.push(Arc::new(datafusion_functions_nested::planner::NestedFunctionPlanner));
+        expression_planners.push(Arc::new(datafusion_functions_nested::planner::FieldAccessPlanner));
+        let mut options = ConfigOptions::default();
+        options.sql_parser.enable_ident_normalization = false;
+        options.sql_parser.collect_spans = true;
+        Names {
+            catalog,
+            functions,
+            options,
+            expression_planners,
+            relation_planners: vec![Arc::new(WindowFunctions)],
+            open_views: RefCell::new(Vec::new()),
+        }
+    }
+
+    /// A query as a logical plan with Flink's types.
+    pub(super) fn bind(&self, query: &Query) -> Result<LogicalPlan> {
+        let statement = sqlparser::ast::Statement::Query(Box::new(rewrite::name_unnamed_columns(query)));
+        let plan = self.planner().sql_statement_to_plan(statement).map_err(unwrap)?;
+        typing::apply(plan, &self.functions).map_err(unwrap)
+    }
+
+    /// An expression over a table's columns, as SQL text, with Flink's types.
+    pub(super) fn bind_expression(&self, text: &str, schema: &DFSchema) -> Result<Expr> {
+        let parsed = sql::parse_expression(text)?;
+        let expression =
+            self.planner().sql_to_expr(parsed, schema, &mut PlannerContext::new()).map_err(unwrap)?;
+        typing::apply_to_expression(expression, schema, &self.functions).map_err(unwrap)
+    }
+
+    fn planner(&self) -> SqlToRel<'_, Names<'a>> {
+        let options = ParserOptions::new()
+            .with_parse_float_as_decimal(true)
+            .with_enable_ident_normalization(false)
+            .with_map_string_types_to_utf8view(false)
+            .with_collect_spans(true);
+        SqlToRel::new_with_options(self, options)
+    }
+
+    /// The rows of a declared table as a query sees them: scan, then computed columns, then watermarks.
+    fn table_plan(&self, name: &TableReference, table: &Arc<TableDefinition>) -> BindResult<LogicalPlan> {
+        let source = Arc::new(DeclaredTable { table: Arc::clone(table), schema: table.scan_schema(), plan: None });
+        let mut builder = LogicalPlanBuilder::scan(name.clone(), source, None)?;
+        let computed = table.columns.iter().any(|column| matches!(column.kind, ColumnKind::Computed { .. }));
+        if computed {
+            let schema = Arc::clone(builder.schema());
+            let columns = table.columns.iter().map(|column| match &column.kind {
+                ColumnKind::Computed { expression } => {
+                    Ok(self.bind_expression(expression, &schema).map_err(wrap)?.alias(&column.name))
+                }
+                _ => Ok(Expr::Column(datafusion_common::Column::new(Some(name.clone()), &column.name))),
+            });
+            builder = builder.project(columns.collect::<BindResult<Vec<_>>>()?)?;
+        }
+        let Some(watermark) = &table.watermark else { return builder.build() };
+        // A computed column lost its qualifier in the projection; the bare name finds it either way.
+        let schema = Arc::clone(builder.schema());
+        let expression = self.bind_expression(&watermark.expression, &schema).map_err(wrap)?;
+        let column = match schema.qualified_field_with_unqualified_name(&watermark.column) {
+            Ok((qualifier, field)) => Expr::Column((qualifier, field).into()),
+            Err(_) => ident(&watermark.column),
+        };
+        let node = WatermarkNode { input: builder.build()?, column, expression };
+        Ok(LogicalPlan::Extension(datafusion_expr::Extension { node: Arc::new(node) }))
+    }
+
+    fn view_plan(&self, name: &TableReference, view: &ViewDefinition) -> BindResult<LogicalPlan> {
+        let key = name.to_string();
+        {
+            let mut open = self.open_views.borrow_mut();
+            if open.contains(&key) {
+                return Err(wrap(Error::sql(format!("view '{key}' reads itself"))));
+            }
+            if open.len() >= VIEW_DEPTH {
+                return Err(wrap(Error::sql(format!("views are nested more than {VIEW_DEPTH} deep"))));
+            }
+            open.push(key);
+        }
+        let bound = sql::parse_query(&view.query)
+            .and_then(|query| {
+                let statement = sqlparser::ast::Statement::Query(Box::new(rewrite::name_unnamed_columns(&query)));
+                self.planner().sql_statement_to_plan(statement).map_err(unwrap)
+            })
+            .map_err(|error| error.context(format!("in view '{name}'")));
+        self.open_views.borrow_mut().pop();
+        let plan = bound.map_err(wrap)?;
+        if view.columns.is_empty() {
+            return Ok(plan);
+        }
+        let renamed: Vec<Expr> = plan
+            .schema()
+            .columns()
+            .into_iter()
+            .zip(&view.columns)
+            .map(|(column, name)| Expr::Column(column).alias(name))
+            .collect();
+        LogicalPlanBuilder::from(plan).project(renamed)?.build()
+    }
+}
+
+impl ContextProvider for Names<'_> {
+    fn get_table_source(&self, name: TableReference) -> BindResult<Arc<dyn TableSource>> {
+        let parts: Vec<&str> = match &name {
+            TableReference::Bare { table } => vec![table],
+            TableReference::Partial { schema, table } => vec![schema, table],
+            TableReference::Full { catalog, schema, table } => vec![catalog, schema, table],
+        };
+        let qualified = self.catalog.qualify(&parts).map_err(wrap)?;
+        let relation = self.catalog.get(&qualified).ok_or_else(|| wrap(self.catalog.not_found(&qualified)))?;
+        match relation {
+            Relation::Table(table) => {
+                let plan = self.table_plan(&name, table)?;
+                Ok(Arc::new(DeclaredTable { table: Arc::clone(table), schema: table.schema(), plan: Some(plan) }))
+            }
+            Relation::View(view) => {
+                let plan = self.view_plan(&name, view)?;
+                let schema = Arc::clone(plan.schema().inner());
+                Ok(Arc::new(BoundView { schema, plan }))
+            }
+        }
+    }
+
+    fn get_expr_planners(&self) -> &[Arc<dyn ExprPlanner>] {
+        &self.expression_planners
+    }
+
+    fn get_relation_planners(&self) -> &[Arc<dyn RelationPlanner>] {
+        &self.relation_planners
+    }
+
+    fn get_type_planner(&self) -> Option<Arc<dyn TypePlanner>> {
+        Some(Arc::new(FlinkTypes))
+    }
+
+    fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {
+        self.functions.scalar(name)
+    }
+
+    fn get_higher_order_meta(&self, _name: &str) -> Option<Arc<HigherOrderUDF>> {
+        None
+    }
+
+    fn get_aggregate_meta(&self, name: &str) -> Option<Arc<AggregateUDF>> {
+        self.functions.aggregate(name)
+    }
+
+    fn get_window_meta(&self, _name: &str) -> Option<Arc<WindowUDF>> {
+        None
+    }
+
+    fn get_variable_type(&self, _variable_names: &[String]) -> Option<DataType> {
+        None
+    }
+
+    fn options(&self) -> &ConfigOptions {
+        &self.options
+    }
+
+    fn udf_names(&self) -> Vec<String> {
+        self.functions.scalar_names()
+    }
+
+    fn higher_order_function_names(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn udaf_names(&self) -> Vec<String> {
+        self.functions.aggregate_names()
+    }
+
+    fn udwf_names(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// A declared table in the logical plan.
+pub(super) struct DeclaredTable {
+    pub table: Arc<TableDefinition>,
+    schema: SchemaRef,
+    /// What a query sees in its place; `None` for the scan itself.
+    plan: Option<LogicalPlan>,
+}
+
+impl fmt::Debug for DeclaredTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "table {}", self.table.name)
+    }
+}
+
+impl TableSource for DeclaredTable {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn get_logical_plan(&self) -> Option<Cow<'_, LogicalPlan>> {
+        self.plan.as_ref().map(Cow::Borrowed)
+    }
+}
+
+/// A view in the logical plan: replaced by its query at once.
+#[derive(Debug)]
+struct BoundView {
+    schema: SchemaRef,
+    plan: LogicalPlan,
+}
+
+impl TableSource for BoundView {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn get_logical_plan(&self) -> Option<Cow<'_, LogicalPlan>> {
+        Some(Cow::Borrowed(&self.plan))
+    }
+}

@@ -1,0 +1,56 @@
+//! What Flink adds to a query before it is bound.
+
+use std::ops::ControlFlow;
+
+use sqlparser::ast::{Expr, Ident, Query, Select, SelectItem, SetExpr, VisitMut, VisitorMut};
+
+/// Names unnamed columns `EXPR$0`, `EXPR$1`, … as Flink does.
+pub(super) fn name_unnamed_columns(query: &Query) -> Query {
+    let mut query = query.clone();
+    // Naming never stops early.
+    let _ = VisitMut::visit(&mut query, &mut Namer);
+    query
+}
+
+struct Namer;
+
+impl VisitorMut for Namer {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        name_columns(&mut query.body);
+        ControlFlow::Continue(())
+    }
+}
+
+fn name_columns(body: &mut SetExpr) {
+    match body {
+        SetExpr::Select(select) => name_select(select),
+        SetExpr::SetOperation { left, right, .. } => {
+            name_columns(left);
+            name_columns(right);
+        }
+        // A nested query is visited by itself.
+        _ => {}
+    }
+}
+
+fn name_select(select: &mut Select) {
+    for (position, item) in select.projection.iter_mut().enumerate() {
+        if let SelectItem::UnnamedExpr(expression) = item
+            && !has_own_name(expression)
+        {
+            let expression = std::mem::replace(expression, Expr::Identifier(Ident::new("")));
+            let alias = Ident::with_quote('`', format!("EXPR${position}"));
+            *item = SelectItem::ExprWithAlias { expr: expression, alias };
+        }
+    }
+}
+
+fn has_own_name(expression: &Expr) -> bool {
+    match expression {
+        Expr::Identifier(_) | Expr::CompoundIdentifier(_) => true,
+        Expr::Nested(inner) => has_own_name(inner),
+        _ => false,
+    }
+}

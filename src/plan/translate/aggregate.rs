@@ -1,0 +1,377 @@
+//! `GROUP BY`: over everything, or over windows of event time.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{Field, Schema, SchemaRef};
+use datafusion_common::{Column, DFSchema, DFSchemaRef, ScalarValue};
+use datafusion_expr::expr::AggregateFunction as AggregateExpression;
+use datafusion_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan};
+
+use super::calc::column_index;
+use super::{Facts, Translation, Windows};
+use crate::changelog::{ChangelogMode, Kind};
+use crate::error::{Error, Result};
+use crate::functions;
+use crate::plan::error::unwrap;
+use crate::plan::expressions::call;
+use crate::plan::relations::constant_interval;
+use crate::plan::stream::{Distribution, Edge, NodeId, NodeKind, NodeParallelism, StateBound};
+use crate::types::{AggregateCall, AggregateFunction, WindowColumn, WindowSpec};
+
+/// The columns an aggregation reads, computed once each before it.
+struct Arguments<'a> {
+    schema: &'a DFSchema,
+    expressions: Vec<Expr>,
+}
+
+impl Arguments<'_> {
+    /// The column that will hold `expression`.
+    fn column(&mut self, expression: &Expr) -> usize {
+        let expression = expression.clone().unalias_nested().data;
+        match self.expressions.iter().position(|present| *present == expression) {
+            Some(index) => index,
+            None => {
+                self.expressions.push(expression);
+                self.expressions.len() - 1
+            }
+        }
+    }
+
+    fn fields(&self) -> Result<SchemaRef> {
+        let fields = self.expressions.iter().map(|e| {
+            let (_, field) = e.to_field(self.schema).map_err(unwrap)?;
+            Ok(field)
+        });
+        Ok(Arc::new(Schema::new(fields.collect::<Result<Vec<_>>>()?)))
+    }
+}
+
+/// How a group expression takes part.
+enum GroupPart {
+    /// A key: column of the arguments.
+    Key(usize),
+    /// A column of the window the rows are in.
+    Window(WindowColumn),
+    /// A legacy group window, as a row of its three columns.
+    Packed,
+}
+
+/// The window of a window aggregation.
+struct WindowOf {
+    /// Column of the arguments that holds the time (for attached windows, the start).
+    time: usize,
+    spec: WindowSpec,
+}
+
+impl Translation<'_> {
+    pub(super) fn distinct(&mut self, input: &LogicalPlan) -> Result<NodeId> {
+        let node = self.relation(input)?;
+        let keys = (0..input.schema().fields().len()).collect();
+        self.group(node, keys, Vec::new(), Arc::clone(input.schema().inner()))
+    }
+
+    pub(super) fn aggregate(&mut self, aggregate: &Aggregate) -> Result<NodeId> {
+        if aggregate.group_expr.iter().any(|e| matches!(e, Expr::GroupingSet(_))) {
+            return Err(Error::sql("GROUPING SETS, ROLLUP and CUBE are not supported yet"));
+        }
+        let input = self.relation(&aggregate.input)?;
+        let schema = aggregate.input.schema();
+        let mut arguments = Arguments { schema, expressions: Vec::new() };
+        let (parts, window) = self.group_parts(aggregate, input, &mut arguments)?;
+        let calls = aggregate
+            .aggr_expr
+            .iter()
+            .zip(&aggregate.schema.fields()[aggregate.group_expr.len()..])
+            .map(|(expression, field)| aggregate_call(expression, field, &mut arguments))
+            .collect::<Result<Vec<_>>>()?;
+        let fields = arguments.fields()?;
+        let prepared = self.project(input, Arc::clone(schema), None, arguments.expressions, fields)?;
+        match window {
+            None => {
+                let keys = parts.iter().filter_map(|part| if let GroupPart::Key(key) = part { Some(*key) } else { None });
+                self.group(prepared, keys.collect(), calls, Arc::clone(aggregate.schema.inner()))
+            }
+            Some(window) => self.windowed(prepared, &parts, window, calls, &aggregate.schema),
+        }
+    }
+
+    /// Sorts the group expressions into keys and window columns, and finds the window.
+    fn group_parts(
+        &self,
+        aggregate: &Aggregate,
+        input: NodeId,
+        arguments: &mut Arguments,
+    ) -> Result<(Vec<GroupPart>, Option<WindowOf>)> {
+        let schema = aggregate.input.schema();
+        let windows = self.windows.get(&input).cloned().unwrap_or_default();
+        let attached = |expression: &Expr| {
+            let column = column_index(expression, schema)?;
+            windows.columns.iter().find(|(index, _)| *index == column).map(|(_, which)| *which)
+        };
+        let has = |which| aggregate.group_expr.iter().any(|e| attached(e) == Some(which));
+        let over_windows = has(WindowColumn::Start) && has(WindowColumn::End);
+        let mut window = None;
+        let mut parts = Vec::new();
+        for expression in &aggregate.group_expr {
+            if let Some((time, spec)) = legacy_window(expression)? {
+                if window.is_some() {
+                    return Err(Error::sql("only one window may stand in GROUP BY"));
+                }
+                let column = column_index(time, schema)
+                    .ok_or_else(|| Error::sql("the first argument of a group window must be a time attribute column"))?;
+                self.require_time_attribute(self.node(input), column)?;
+                self.refuse_processing_time(input, column)?;
+                window = Some(WindowOf { time: arguments.column(time), spec });
+                parts.push(GroupPart::Packed);
+                continue;
+            }
+            match attached(expression).filter(|_| over_windows) {
+                Some(which) => parts.push(GroupPart::Window(which)),
+                None => parts.push(GroupPart::Key(arguments.column(expression))),
+            }
+        }
+        if over_windows {
+            let column = |which| {
+                let index = windows.columns.iter().find(|(_, w)| *w == which).map(|(index, _)| *index);
+                index.map(|index| Expr::Column(Column::from(schema.qualified_field(index))))
+            };
+            let (Some(start), Some(end)) = (column(WindowColumn::Start), column(WindowColumn::End)) else {
+                return Err(Error::bug("a window lost its start or end"));
+            };
+            let (start, end) = (arguments.column(&start), arguments.column(&end));
+            window = Some(WindowOf { time: start, spec: WindowSpec::Attached { start, end } });
+        }
+        Ok((parts, window))
+    }
+
+    fn refuse_processing_time(&self, input: NodeId, column: usize) -> Result<()> {
+        if self.node(input).proctime.contains(&column) && !self.node(input).rowtime.contains(&column) {
+            return Err(Error::sql("windows over processing time are not supported yet").hint("use an event-time column"));
+        }
+        Ok(())
+    }
+
+    /// An aggregation without windows.
+    fn group(
+        &mut self,
+        input: NodeId,
+        keys: Vec<usize>,
+        aggregates: Vec<AggregateCall>,
+        schema: SchemaRef,
+    ) -> Result<NodeId> {
+        let append_only_input = self.node(input).mode.is_append_only();
+        let mut facts = Facts::plain(schema);
+        facts.mode = match (append_only_input, aggregates.is_empty()) {
+            (true, true) => ChangelogMode::APPEND,
+            (true, false) => ChangelogMode::RETRACT.without(Kind::Delete),
+            (false, _) => ChangelogMode::RETRACT,
+        };
+        facts.upsert_key = Some((0..keys.len()).collect());
+        facts.state = match (keys.is_empty(), self.settings.ttl_ms) {
+            (true, _) => StateBound::Bounded("one row".into()),
+            (false, 0) => StateBound::Unbounded(
+                "one entry a key, for ever; SET 'table.exec.state.ttl' would bound it".into(),
+            ),
+            (false, ttl) => StateBound::Bounded(format!("keys idle for {ttl} ms expire")),
+        };
+        let edge = self.keyed_edge(input, &keys, &mut facts);
+        let kind = NodeKind::GroupAggregate {
+            keys,
+            aggregates,
+            append_only_input,
+            emit_update_before: true,
+            mini_batch: self.settings.mini_batch,
+            ttl_ms: self.settings.ttl_ms,
+        };
+        Ok(self.add(kind, vec![edge], facts))
+    }
+
+    /// An aggregation over windows, with its columns put into the order of the `GROUP BY`.
+    fn windowed(
+        &mut self,
+        input: NodeId,
+        parts: &[GroupPart],
+        window: WindowOf,
+        aggregates: Vec<AggregateCall>,
+        schema: &DFSchemaRef,
+    ) -> Result<NodeId> {
+        let keys: Vec<usize> =
+            parts.iter().filter_map(|part| if let GroupPart::Key(key) = part { Some(*key) } else { None }).collect();
+        let window_columns = vec![WindowColumn::Start, WindowColumn::End, WindowColumn::Time];
+        let input_node = self.node(input);
+        let append_only_input = input_node.mode.is_append_only();
+        let mut fields: Vec<Arc<Field>> = keys.iter().map(|key| input_node.schema.fields()[*key].clone()).collect();
+        fields.extend(window_fields(parts, schema, &input_node.schema, window.time));
+        fields.extend(schema.fields().iter().skip(parts.len()).cloned());
+        let first_window = keys.len();
+        let mut facts = Facts::plain(Arc::new(Schema::new(fields)));
+        facts.rowtime = vec![first_window + 2];
+        facts.upsert_key = Some((0..keys.len() + 2).collect());
+        facts.state = StateBound::Bounded("a window's rows go when the watermark passes its end".into());
+        let edge = self.keyed_edge(input, &keys, &mut facts);
+        let kind = NodeKind::WindowAggregate {
+            keys,
+            time: window.time,
+            window: window.spec,
+            window_columns: window_columns.clone(),
+            aggregates,
+            append_only_input,
+        };
+        let output = Arc::clone(&facts.schema);
+        let node = self.add(kind, vec![edge], facts);
+        let columns = window_columns.into_iter().enumerate().map(|(i, which)| (first_window + i, which)).collect();
+        self.windows.insert(node, Windows { columns, packed: Vec::new() });
+        self.in_group_order(node, &output, parts, first_window, schema)
+    }
+
+    /// Puts keys, window columns and aggregates into the order in which the query names them.
+    fn in_group_order(
+        &mut self,
+        node: NodeId,
+        output: &SchemaRef,
+        parts: &[GroupPart],
+        first_window: usize,
+        schema: &DFSchemaRef,
+    ) -> Result<NodeId> {
+        // Positions as names: the operator's columns may share names (a key called window_start).
+        let positions = output.fields().iter().enumerate();
+        let named: Vec<Field> =
+            positions.map(|(index, field)| field.as_ref().clone().with_name(format!("#{index}"))).collect();
+        let named = DFSchema::try_from(Schema::new(named)).map_err(unwrap)?;
+        let column = |index: usize| Expr::Column(Column::from(named.qualified_field(index)));
+        let mut next_key = 0;
+        let mut packed = Vec::new();
+        let mut projection = Vec::with_capacity(schema.fields().len());
+        for (position, part) in parts.iter().enumerate() {
+            projection.push(match part {
+                GroupPart::Key(_) => {
+                    next_key += 1;
+                    column(next_key - 1)
+                }
+                GroupPart::Window(which) => column(first_window + *which as usize),
+                GroupPart::Packed => {
+                    packed.push(position);
+                    let target = schema.field(position).data_type().clone();
+                    call(functions::pack_window(target), (0..3).map(|i| column(first_window + i)).collect())
+                }
+            });
+        }
+        projection.extend((first_window + 3..output.fields().len()).map(column));
+        let id = self.project(node, Arc::new(named), None, projection, Arc::clone(schema.inner()))?;
+        self.windows.entry(id).or_default().packed.extend(packed);
+        Ok(id)
+    }
+
+    fn keyed_edge(&self, input: NodeId, keys: &[usize], facts: &mut Facts) -> Edge {
+        if keys.is_empty() {
+            facts.parallelism = NodeParallelism::Single;
+            return Edge { from: input, distribution: Distribution::Single };
+        }
+        Edge { from: input, distribution: Distribution::Hash(keys.to_vec()) }
+    }
+}
+
+/// Types of `window_start`, `window_end`, `window_time`, as the query sees them.
+fn window_fields(parts: &[GroupPart], schema: &DFSchemaRef, input: &SchemaRef, time: usize) -> Vec<Arc<Field>> {
+    use arrow::datatypes::{DataType, TimeUnit};
+    let zone = match input.field(time).data_type() {
+        DataType::Timestamp(_, zone) => zone.clone(),
+        _ => None,
+    };
+    let of = |which: WindowColumn, name: &str| {
+        let named = parts.iter().position(|part| matches!(part, GroupPart::Window(w) if *w == which));
+        if let Some(position) = named {
+            return Arc::clone(&schema.fields()[position]);
+        }
+        let packed = parts.iter().position(|part| matches!(part, GroupPart::Packed));
+        if let Some(DataType::Struct(fields)) = packed.map(|position| schema.field(position).data_type()) {
+            return Arc::clone(&fields[which as usize]);
+        }
+        Arc::new(Field::new(name, DataType::Timestamp(TimeUnit::Millisecond, zone.clone()), false))
+    };
+    vec![
+        of(WindowColumn::Start, "window_start"),
+        of(WindowColumn::End, "window_end"),
+        of(WindowColumn::Time, "window_time"),
+    ]
+}
+
+/// `TUMBLE(ts, size)`, `HOP(ts, slide, size)` or `SESSION(ts, gap)` in `GROUP BY`.
+fn legacy_window(expression: &Expr) -> Result<Option<(&Expr, WindowSpec)>> {
+    let expression = match expression {
+        Expr::Alias(alias) => alias.expr.as_ref(),
+        other => other,
+    };
+    let Expr::ScalarFunction(function) = expression else { return Ok(None) };
+    let spec = match (function.name(), function.args.as_slice()) {
+        ("tumble", [_, size]) => WindowSpec::Tumble { size: constant_interval(size)?, offset: 0 },
+        ("hop", [_, slide, size]) => {
+            WindowSpec::Hop { slide: constant_interval(slide)?, size: constant_interval(size)?, offset: 0 }
+        }
+        ("session", [_, gap]) => WindowSpec::Session { gap: constant_interval(gap)? },
+        ("tumble" | "hop" | "session", _) => {
+            return Err(Error::sql(format!("{} in GROUP BY has other arguments", function.name().to_uppercase()))
+                .hint("TUMBLE(time, size), HOP(time, slide, size) or SESSION(time, gap); alignment is not supported"));
+        }
+        _ => return Ok(None),
+    };
+    Ok(Some((&function.args[0], spec)))
+}
+
+fn aggregate_call(expression: &Expr, field: &Arc<Field>, arguments: &mut Arguments) -> Result<AggregateCall> {
+    let AggregateExpression { func, params } = match expression {
+        Expr::AggregateFunction(function) => function,
+        Expr::Alias(alias) => return aggregate_call(&alias.expr, field, arguments),
+        other => return Err(Error::bug(format!("'{other}' stands among the aggregates"))),
+    };
+    if !params.order_by.is_empty() {
+        return Err(Error::sql(format!("ORDER BY inside {} is not supported yet", func.name().to_uppercase())));
+    }
+    let (function, taken) = aggregate_function(func.name(), &params.args)?;
+    let counts_rows = function == AggregateFunction::Count
+        && !params.distinct
+        && params.args.iter().all(|argument| !argument.nullable(arguments.schema).unwrap_or(true));
+    let columns = if counts_rows {
+        Vec::new()
+    } else {
+        params.args[..taken].iter().map(|argument| arguments.column(argument)).collect()
+    };
+    Ok(AggregateCall {
+        function,
+        arguments: columns,
+        distinct: params.distinct,
+        filter: params.filter.as_ref().map(|filter| arguments.column(filter)),
+        output: Arc::clone(field),
+    })
+}
+
+/// Which function, and how many of its arguments are columns.
+fn aggregate_function(name: &str, arguments: &[Expr]) -> Result<(AggregateFunction, usize)> {
+    let all = arguments.len();
+    Ok(match name {
+        "count" => (AggregateFunction::Count, all),
+        "sum" => (AggregateFunction::Sum, all),
+        "sum0" => (AggregateFunction::SumZero, all),
+        "avg" => (AggregateFunction::Avg, all),
+        "min" => (AggregateFunction::Min, all),
+        "max" => (AggregateFunction::Max, all),
+        "first_value" => (AggregateFunction::FirstValue, all),
+        "last_value" => (AggregateFunction::LastValue, all),
+        "collect" => (AggregateFunction::Collect, all),
+        "array_agg" => (AggregateFunction::ArrayAgg, all),
+        "single_value" => (AggregateFunction::SingleValue, all),
+        "var_pop" => (AggregateFunction::Variance { sample: false }, all),
+        "var_samp" | "variance" => (AggregateFunction::Variance { sample: true }, all),
+        "stddev_pop" => (AggregateFunction::StandardDeviation { sample: false }, all),
+        "stddev_samp" | "stddev" => (AggregateFunction::StandardDeviation { sample: true }, all),
+        "listagg" => {
+            let separator = match arguments.get(1) {
+                None => ",".to_string(),
+                Some(Expr::Literal(ScalarValue::Utf8(Some(text)), _)) => text.clone(),
+                Some(_) => return Err(Error::sql("the separator of LISTAGG must be a text literal")),
+            };
+            (AggregateFunction::ListAgg { separator }, 1)
+        }
+        other => return Err(Error::sql(format!("{} is not supported yet", other.to_uppercase()))),
+    })
+}

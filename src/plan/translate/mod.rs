@@ -1,0 +1,258 @@
+//! Logical plan to stream graph: one function a relation.
+//!
+//! `SELECT user, COUNT(*) FROM clicks GROUP BY user` arrives as `Aggregate(TableScan)` and leaves as
+//!
+//! ```text
+//! Source(clicks: user)  →  GroupAggregate(keys [0], COUNT)  →  Collect
+//! ```
+//!
+//! Nodes are added inputs first, with the kinds they can emit; `modes` then settles which `-U` anybody needs.
+
+mod aggregate;
+mod calc;
+mod leaf;
+mod sink;
+
+pub(super) use sink::Target;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow::datatypes::SchemaRef;
+use datafusion_expr::{Distinct, LogicalPlan};
+
+use super::nodes::{WatermarkNode, WindowNode};
+use super::stream::{Distribution, Edge, Node, NodeId, NodeKind, NodeParallelism, StateBound, StreamGraph};
+use super::{PlanSettings, TableFacts};
+use crate::changelog::ChangelogMode;
+use crate::error::{Error, Result};
+use crate::types::WindowColumn;
+
+/// Builds a stream graph out of logical plans.
+pub(super) struct Translation<'a> {
+    pub(super) graph: StreamGraph,
+    settings: &'a PlanSettings,
+    facts: &'a dyn TableFacts,
+    /// What the windows of a node's rows are, by node.
+    windows: HashMap<NodeId, Windows>,
+    /// Equal relations become one node: a statement set reads a shared source once.
+    done: HashMap<LogicalPlan, NodeId>,
+    /// For each table that is scanned more than once, the columns that any scan needs.
+    wanted: leaf::WantedColumns,
+}
+
+/// Which emitted columns are a window's, and of what kind of window.
+#[derive(Debug, Clone, Default)]
+struct Windows {
+    /// `(column, which)` for columns that window table functions appended.
+    columns: Vec<(usize, WindowColumn)>,
+    /// Columns that hold a legacy group window as a row of its three columns.
+    packed: Vec<usize>,
+}
+
+/// What [`Translation::add`] needs to know about a node beside its kind.
+struct Facts {
+    schema: SchemaRef,
+    mode: ChangelogMode,
+    upsert_key: Option<Vec<usize>>,
+    rowtime: Vec<usize>,
+    proctime: Vec<usize>,
+    state: StateBound,
+    parallelism: NodeParallelism,
+}
+
+impl Facts {
+    /// A stateless node whose rows are its input's, with another schema perhaps.
+    fn like(node: &Node) -> Facts {
+        Facts {
+            schema: Arc::clone(&node.schema),
+            mode: node.mode,
+            upsert_key: node.upsert_key.clone(),
+            rowtime: node.rowtime.clone(),
+            proctime: node.proctime.clone(),
+            state: StateBound::Stateless,
+            parallelism: NodeParallelism::Any,
+        }
+    }
+
+    /// An append-only node without time attributes.
+    fn plain(schema: SchemaRef) -> Facts {
+        Facts {
+            schema,
+            mode: ChangelogMode::APPEND,
+            upsert_key: None,
+            rowtime: Vec::new(),
+            proctime: Vec::new(),
+            state: StateBound::Stateless,
+            parallelism: NodeParallelism::Any,
+        }
+    }
+}
+
+impl<'a> Translation<'a> {
+    pub(super) fn new(settings: &'a PlanSettings, facts: &'a dyn TableFacts) -> Translation<'a> {
+        Translation {
+            graph: StreamGraph::default(),
+            settings,
+            facts,
+            windows: HashMap::new(),
+            done: HashMap::new(),
+            wanted: leaf::WantedColumns::default(),
+        }
+    }
+
+    /// Notes what each scan of `plan` needs, so that scans of one table can be shared. Call it for every plan of the
+    /// job before the first is translated.
+    pub(super) fn announce(&mut self, plan: &LogicalPlan) -> Result<()> {
+        self.wanted.note(plan)
+    }
+
+    /// The node that emits the rows of `plan`.
+    pub(super) fn relation(&mut self, plan: &LogicalPlan) -> Result<NodeId> {
+        if let Some(node) = self.done.get(plan) {
+            return Ok(*node);
+        }
+        let node = match plan {
+            LogicalPlan::TableScan(scan) => self.scan(scan)?,
+            LogicalPlan::Values(values) => self.values(values)?,
+            LogicalPlan::EmptyRelation(empty) => self.empty(empty)?,
+            LogicalPlan::Projection(_) | LogicalPlan::Filter(_) => self.calc(plan)?,
+            LogicalPlan::SubqueryAlias(alias) => self.relation(&alias.input)?,
+            LogicalPlan::Aggregate(aggregate) => self.aggregate(aggregate)?,
+            LogicalPlan::Distinct(Distinct::All(input)) => self.distinct(input)?,
+            LogicalPlan::Union(union) => self.union(union)?,
+            LogicalPlan::Extension(extension) => {
+                if let Some(node) = extension.node.as_any().downcast_ref::<WatermarkNode>() {
+                    self.watermark(node)?
+                } else if let Some(node) = extension.node.as_any().downcast_ref::<WindowNode>() {
+                    self.window(node)?
+                } else {
+                    return Err(Error::bug(format!("no operator for {}", extension.node.name())));
+                }
+            }
+            other => return Err(unsupported(other)),
+        };
+        self.done.insert(plan.clone(), node);
+        Ok(node)
+    }
+
+    fn node(&self, id: NodeId) -> &Node {
+        &self.graph.nodes[id]
+    }
+
+    /// Adds a node. Its name for saved state is its kind, with the table's name for those that have one, and a number
+    /// from the second of that name on.
+    fn add(&mut self, kind: NodeKind, inputs: Vec<Edge>, facts: Facts) -> NodeId {
+        let name = match &kind {
+            NodeKind::Source { table, .. } => format!("source-{}", table.name),
+            NodeKind::Sink { name, .. } => format!("sink-{name}"),
+            other => other.name().to_lowercase(),
+        };
+        let numbered = format!("{name}-");
+        let same = |uid: &str| uid.strip_prefix(&numbered).map_or(uid == name, |rest| rest.parse::<u32>().is_ok());
+        let uid = match self.graph.nodes.iter().filter(|node| same(&node.uid)).count() {
+            0 => name,
+            present => format!("{name}-{}", present + 1),
+        };
+        self.graph.nodes.push(Node {
+            kind,
+            inputs,
+            schema: facts.schema,
+            mode: facts.mode,
+            upsert_key: facts.upsert_key,
+            rowtime: facts.rowtime,
+            proctime: facts.proctime,
+            state: facts.state,
+            parallelism: facts.parallelism,
+            uid,
+        });
+        self.graph.nodes.len() - 1
+    }
+
+    fn union(&mut self, union: &datafusion_expr::Union) -> Result<NodeId> {
+        let inputs = union.inputs.iter().map(|input| self.relation(input)).collect::<Result<Vec<_>>>()?;
+        let schema = Arc::clone(union.schema.inner());
+        let mut facts = Facts::plain(schema);
+        facts.mode = inputs.iter().fold(ChangelogMode::NONE, |mode, input| mode.union(self.node(*input).mode));
+        let everywhere = |columns: &dyn Fn(&Node) -> &Vec<usize>, column: usize| {
+            inputs.iter().all(|input| columns(self.node(*input)).contains(&column))
+        };
+        facts.rowtime = (0..facts.schema.fields().len()).filter(|c| everywhere(&|n| &n.rowtime, *c)).collect();
+        facts.proctime = (0..facts.schema.fields().len()).filter(|c| everywhere(&|n| &n.proctime, *c)).collect();
+        let edges = inputs.iter().map(|from| Edge { from: *from, distribution: Distribution::Forward }).collect();
+        Ok(self.add(NodeKind::Union, edges, facts))
+    }
+
+    fn watermark(&mut self, watermark: &WatermarkNode) -> Result<NodeId> {
+        let input = self.relation(&watermark.input)?;
+        let schema = Arc::clone(watermark.input.schema());
+        let column = calc::column_index(&watermark.column, &schema)
+            .ok_or_else(|| Error::bug("a watermark's column is not a column"))?;
+        let mut facts = Facts::like(self.node(input));
+        facts.rowtime.push(column);
+        if self.settings.batch {
+            // A bounded table has no late rows: all of it is there before the answer is given.
+            self.graph.nodes[input].rowtime = facts.rowtime;
+            return Ok(input);
+        }
+        facts.state = StateBound::Bounded("one watermark a subtask".into());
+        let kind = NodeKind::WatermarkAssigner {
+            input: schema,
+            column,
+            expression: watermark.expression.clone(),
+            idle_timeout_ms: self.settings.idle_timeout_ms,
+        };
+        Ok(self.add(kind, vec![forward(input)], facts))
+    }
+
+    fn window(&mut self, window: &WindowNode) -> Result<NodeId> {
+        let input = self.relation(&window.input)?;
+        let columns = window.input.schema().fields().len();
+        let time = calc::column_index(&window.time, window.input.schema())
+            .ok_or_else(|| Error::bug("a window's time column is not a column"))?;
+        let node = self.node(input);
+        self.require_time_attribute(node, time)?;
+        let mut facts = Facts::like(node);
+        facts.schema = Arc::clone(datafusion_expr::UserDefinedLogicalNodeCore::schema(window).inner());
+        // The original attribute becomes a plain timestamp: only the window's own time may be windowed again.
+        facts.rowtime = if node.rowtime.contains(&time) { vec![columns + 2] } else { Vec::new() };
+        facts.proctime = if node.proctime.contains(&time) { vec![columns + 2] } else { Vec::new() };
+        let kind = NodeKind::WindowAssign { time, window: window.window };
+        let id = self.add(kind, vec![forward(input)], facts);
+        let which = [WindowColumn::Start, WindowColumn::End, WindowColumn::Time];
+        let columns = which.into_iter().enumerate().map(|(index, which)| (columns + index, which)).collect();
+        self.windows.insert(id, Windows { columns, packed: Vec::new() });
+        Ok(id)
+    }
+
+    /// # Errors
+    /// If the column is a plain timestamp (in batch mode a plain timestamp does).
+    fn require_time_attribute(&self, node: &Node, column: usize) -> Result<()> {
+        if self.settings.batch || node.rowtime.contains(&column) || node.proctime.contains(&column) {
+            return Ok(());
+        }
+        let field = node.schema.field(column);
+        Err(Error::sql(format!("a window needs a time attribute, and column '{}' is a plain timestamp", field.name()))
+            .hint("declare WATERMARK FOR it in CREATE TABLE; a join, an aggregate or arithmetic on it loses the attribute"))
+    }
+}
+
+fn forward(from: NodeId) -> Edge {
+    Edge { from, distribution: Distribution::Forward }
+}
+
+/// The error for a relation that parses and binds, and has no operator.
+fn unsupported(plan: &LogicalPlan) -> Error {
+    let what = match plan {
+        LogicalPlan::Join(_) => "a join",
+        LogicalPlan::Sort(_) => "ORDER BY",
+        LogicalPlan::Limit(_) => "LIMIT",
+        LogicalPlan::Window(_) => "OVER",
+        LogicalPlan::Unnest(_) => "UNNEST",
+        LogicalPlan::Distinct(_) => "SELECT DISTINCT ON",
+        LogicalPlan::Subquery(_) => "a subquery in an expression",
+        LogicalPlan::RecursiveQuery(_) => "WITH RECURSIVE",
+        _ => "this statement",
+    };
+    Error::sql(format!("{what} is not supported yet"))
+}

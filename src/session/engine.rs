@@ -1,0 +1,136 @@
+//! The engine: worker threads, clock and standard streams that its sessions share.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use super::session::Session;
+use crate::connectors::Console;
+use crate::error::{Error, Result};
+use crate::runtime::{Clock, SystemClock};
+
+/// Owns the worker threads; sessions are cheap. Cloning gives another handle to the same engine; when the last handle
+/// and the last session are gone, running jobs stop.
+#[derive(Clone)]
+pub struct Engine {
+    inner: Arc<EngineInner>,
+}
+
+/// Settings of an [`Engine`].
+#[derive(Default)]
+pub struct EngineBuilder {
+    parallelism: Option<usize>,
+    console: Option<Arc<dyn Console>>,
+    clock: Option<Arc<dyn Clock>>,
+}
+
+pub(super) struct EngineInner {
+    /// `None` only while being dropped.
+    threads: Option<tokio::runtime::Runtime>,
+    pub(super) parallelism: usize,
+    pub(super) console: Arc<dyn Console>,
+    pub(super) clock: Arc<dyn Clock>,
+}
+
+impl EngineInner {
+    pub(super) fn handle(&self) -> Result<tokio::runtime::Handle> {
+        match &self.threads {
+            Some(threads) => Ok(threads.handle().clone()),
+            None => Err(Error::cancelled()),
+        }
+    }
+}
+
+impl Drop for EngineInner {
+    fn drop(&mut self) {
+        // Not waiting for the threads: an engine may be dropped inside somebody's async code, where waiting panics.
+        if let Some(threads) = self.threads.take() {
+            threads.shutdown_background();
+        }
+    }
+}
+
+impl Engine {
+    /// Starts to build one.
+    pub fn builder() -> EngineBuilder {
+        EngineBuilder::default()
+    }
+
+    /// A fresh session: an empty catalog, default options.
+    pub fn session(&self) -> Session {
+        Session::new(Arc::clone(&self.inner))
+    }
+
+    /// Runs a future to its end on the calling thread, for programs that are not asynchronous themselves.
+    ///
+    /// # Panics
+    /// If called from asynchronous code, as the runtime does.
+    pub fn block_on<F: Future>(&self, future: F) -> F::Output {
+        match &self.inner.threads {
+            Some(threads) => threads.block_on(future),
+            None => unreachable!("the threads are there until the engine is dropped"),
+        }
+    }
+}
+
+impl EngineBuilder {
+    /// Default parallelism of jobs; else the number of cores.
+    #[must_use]
+    pub fn parallelism(mut self, parallelism: usize) -> EngineBuilder {
+        self.parallelism = Some(parallelism);
+        self
+    }
+
+    /// Where `print` and `stdout` tables write and `stdin` tables read; else nowhere and nothing.
+    #[must_use]
+    pub fn console(mut self, console: Arc<dyn Console>) -> EngineBuilder {
+        self.console = Some(console);
+        self
+    }
+
+    /// The clock of processing time; else the system's.
+    #[must_use]
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> EngineBuilder {
+        self.clock = Some(clock);
+        self
+    }
+
+    /// Starts the worker threads.
+    ///
+    /// # Errors
+    /// If threads cannot be started, or the parallelism is out of range.
+    pub fn build(self) -> Result<Engine> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let ceiling = usize::from(crate::limits::KEY_GROUPS);
+        let parallelism = self.parallelism.unwrap_or(cores.min(ceiling));
+        if !(1..=ceiling).contains(&parallelism) {
+            return Err(Error::setup(format!("parallelism {parallelism} is not within 1 to {ceiling}")));
+        }
+        let threads = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(cores.max(2))
+            .thread_name("ebbflow")
+            .thread_stack_size(crate::limits::STACK_BYTES)
+            .enable_all()
+            .build()
+            .map_err(|error| Error::setup(format!("cannot start worker threads: {error}")))?;
+        let inner = EngineInner {
+            threads: Some(threads),
+            parallelism,
+            console: self.console.unwrap_or_else(|| Arc::new(NoConsole)),
+            clock: self.clock.unwrap_or_else(|| Arc::new(SystemClock)),
+        };
+        Ok(Engine { inner: Arc::new(inner) })
+    }
+}
+
+/// Standard streams of a program that gave none: output is discarded, input is empty.
+struct NoConsole;
+
+impl Console for NoConsole {
+    fn write(&self, _error: bool, _bytes: &[u8]) -> std::io::Result<()> {
+        Ok(())
+    }
+
+    fn input(&self) -> Box<dyn std::io::Read + Send> {
+        Box::new(std::io::empty())
+    }
+}

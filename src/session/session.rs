@@ -1,0 +1,320 @@
+//! A session: a catalog, options, and the statements run against them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use super::connectors::{ProgramTable, SessionConnectors};
+use super::engine::EngineInner;
+use super::job::{Changes, Job};
+use super::options::SessionOptions;
+use super::{show, tables};
+use crate::catalog::{Catalog, Relation};
+use crate::error::{Error, Result};
+use crate::functions::{FunctionContext, FunctionSet};
+use crate::plan::stream::StreamGraph;
+use crate::plan::{self, Planner};
+use crate::runtime::{self, JobConfig};
+use crate::sql::{self, ClientCommand, Insert, ObjectKind, Statement};
+
+/// A catalog, options, and the statements run against them. Cloning gives another handle to the same session.
+#[derive(Clone)]
+pub struct Session {
+    engine: Arc<EngineInner>,
+    /// Held only while a statement is planned, never while one runs.
+    state: Arc<Mutex<State>>,
+}
+
+/// What a session remembers between statements.
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) catalog: Catalog,
+    pub(super) options: SessionOptions,
+    pub(super) program_tables: HashMap<String, ProgramTable>,
+    pub(super) jobs: Vec<Job>,
+    /// How many jobs of each name there were: the second `INSERT INTO t` of a script is `t-2`, in every run.
+    job_names: HashMap<String, usize>,
+}
+
+/// One statement of a script, ready to be executed by [`Session::execute`].
+#[derive(Debug, Clone)]
+pub struct ScriptStatement {
+    /// Its text, without the semicolon.
+    pub text: String,
+    /// Line of the script on which it begins, from 1.
+    pub line: u64,
+    /// Whether it is a command for the shell (`QUIT`, `CLEAR`, `HELP`) and which, upper case.
+    pub client: Option<String>,
+}
+
+/// What a statement gave.
+pub enum Outcome {
+    /// It is done; a word to show ("Table created").
+    Done(String),
+    /// It is done and has rows to show, without an op column: `SHOW`, `DESCRIBE`, `EXPLAIN`, `SET`.
+    Rows(arrow::array::RecordBatch),
+    /// A query runs; its changes can be read.
+    Query(Changes),
+    /// A job runs.
+    Job(Job),
+}
+
+impl Outcome {
+    /// The job, if the statement started one.
+    ///
+    /// # Errors
+    /// If it did not.
+    pub fn into_job(self) -> Result<Job> {
+        match self {
+            Outcome::Job(job) => Ok(job),
+            _ => Err(Error::sql("the statement started no job").hint("INSERT and EXECUTE STATEMENT SET do")),
+        }
+    }
+}
+
+impl Session {
+    pub(super) fn new(engine: Arc<EngineInner>) -> Session {
+        Session { engine, state: Arc::default() }
+    }
+
+    /// Splits a script into statements, without parsing them: a mistake in the third must not keep the first from
+    /// running.
+    ///
+    /// # Errors
+    /// If a quote or comment is not closed.
+    pub fn split(&self, script: &str) -> Result<Vec<ScriptStatement>> {
+        let parts = sql::split_script(script)?;
+        Ok(parts.into_iter().map(|(text, line)| ScriptStatement { client: client_command(&text), text, line }).collect())
+    }
+
+    /// Runs one statement. Spans in its error are relative to `sql`.
+    ///
+    /// # Errors
+    /// Whatever is wrong with it.
+    pub async fn execute(&self, sql: &str) -> Result<Outcome> {
+        let outcome = self.start(sql)?;
+        let wait = self.lock().options.boolean("table.dml-sync")?;
+        if wait && let Outcome::Job(job) = &outcome {
+            job.wait().await?;
+        }
+        Ok(outcome)
+    }
+
+    /// Runs a query.
+    ///
+    /// # Errors
+    /// Whatever is wrong with it.
+    pub async fn query(&self, sql: &str) -> Result<Changes> {
+        match self.execute(sql).await? {
+            Outcome::Query(changes) => Ok(changes),
+            _ => Err(Error::sql("the statement is no query").hint("SELECT, VALUES and WITH are")),
+        }
+    }
+
+    /// The value of an option, as set or by default.
+    pub fn option(&self, key: &str) -> Option<String> {
+        self.lock().options.get(key)
+    }
+
+    /// Sets an option, as `SET` does.
+    ///
+    /// # Errors
+    /// If the value is not valid.
+    pub fn set(&self, key: &str, value: &str) -> Result<()> {
+        self.lock().options.set(key, value)
+    }
+
+    /// The zone in which instants are shown (`table.local-time-zone`).
+    pub fn zone(&self) -> chrono_tz::Tz {
+        self.lock().options.zone().unwrap_or(chrono_tz::UTC)
+    }
+
+    /// Names of tables, columns and functions, for completion.
+    pub fn names(&self) -> Vec<String> {
+        let state = self.lock();
+        let mut names = self.functions(&state).map(|functions| functions.names()).unwrap_or_default();
+        for (name, relation) in state.catalog.relations(state.catalog.current_database()) {
+            names.push(name.to_string());
+            if let Relation::Table(table) = relation {
+                names.extend(table.columns.iter().map(|column| column.name.clone()));
+            }
+        }
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
+    /// Adds a table of the program's own.
+    ///
+    /// # Errors
+    /// If the name is taken, or the watermark or key names no column.
+    pub fn register(&self, name: &str, table: ProgramTable) -> Result<()> {
+        let mut state = self.lock();
+        let definition = tables::program_table(name, &table)?;
+        let parts: Vec<&str> = name.split('.').collect();
+        let qualified = state.catalog.qualify(&parts)?;
+        state.catalog.create(&qualified, Relation::Table(Arc::new(definition)), false, false)?;
+        state.program_tables.insert(qualified.object, table);
+        Ok(())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A panic while planning leaves catalog and options as they were: nothing is half written.
+        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Everything but waiting: what is planned is consistent with one state of the session.
+    fn start(&self, sql: &str) -> Result<Outcome> {
+        let parsed = sql::parse_statement(sql)?;
+        let mut state = self.lock();
+        let done = |text: &str| Ok(Outcome::Done(text.to_string()));
+        match parsed.statement {
+            Statement::CreateTable(create) => {
+                let functions = self.functions(&state)?;
+                done(tables::create_table(&mut state, &functions, &create)?)
+            }
+            Statement::CreateView(create) => {
+                let functions = self.functions(&state)?;
+                done(tables::create_view(&mut state, &functions, &create)?)
+            }
+            Statement::CreateDatabase { name, if_not_exists } => {
+                state.catalog.create_database(&tables::last_name(&name), if_not_exists)?;
+                done("Database created")
+            }
+            Statement::Drop { object: ObjectKind::Database, name, if_exists, cascade, .. } => {
+                state.catalog.drop_database(&tables::last_name(&name), if_exists, cascade)?;
+                done("Database dropped")
+            }
+            Statement::Drop { object, name, if_exists, temporary, .. } => {
+                done(tables::drop(&mut state, object, &name, if_exists, temporary)?)
+            }
+            Statement::Query(query) => {
+                let graph = self.planner(&state, |planner| planner.query(&query))?;
+                self.run_query(&state, graph)
+            }
+            Statement::Insert(insert) => self.run_inserts(&mut state, std::slice::from_ref(&*insert)),
+            Statement::StatementSet(inserts) => self.run_inserts(&mut state, &inserts),
+            Statement::Explain { statement, .. } => {
+                let graph = self.planner(&state, |planner| match *statement {
+                    Statement::Query(query) => planner.query(&query),
+                    Statement::Insert(insert) => planner.inserts(std::slice::from_ref(&*insert)),
+                    Statement::StatementSet(inserts) => planner.inserts(&inserts),
+                    _ => Err(Error::sql("EXPLAIN takes a query, an INSERT or a statement set")),
+                })?;
+                show::text("result", std::iter::once(plan::explain(&graph)))
+            }
+            Statement::Set { entry: Some((key, value)) } => {
+                state.options.set(&key, &value)?;
+                done("Option set")
+            }
+            Statement::Set { entry: None } => show::options(&state),
+            Statement::Reset { key } => {
+                state.options.reset(key.as_deref());
+                done("Option reset")
+            }
+            Statement::Show(what) => {
+                let functions = self.functions(&state)?;
+                show::show(&state, &functions, &what)
+            }
+            Statement::Describe { name, .. } => show::describe(&state, &name),
+            Statement::Use { catalog: false, name } => {
+                state.catalog.use_database(&tables::last_name(&name))?;
+                done("Database changed")
+            }
+            Statement::Use { catalog: true, name } => tables::use_catalog(&name).map(|()| Outcome::Done("Catalog changed".into())),
+            Statement::Client(_) => {
+                Err(Error::sql("this is a command of the interactive shell").hint("leave it out of scripts and programs"))
+            }
+            Statement::Unsupported { what, span } => Err(Error::sql(format!("{what} is not supported yet")).at(span)),
+        }
+    }
+
+    fn run_query(&self, state: &State, graph: StreamGraph) -> Result<Outcome> {
+        let config = self.job_config(state, "query".to_string(), false)?;
+        let schema = graph.nodes.last().map(|node| (Arc::clone(&node.schema), node.mode));
+        let Some((schema, mode)) = schema else { return Err(Error::bug("a query without a result")) };
+        let (batch, zone) = (config.batch, config.zone);
+        let _threads = self.engine.handle()?.enter();
+        let running = runtime::start(graph, config)?;
+        Changes::new(running, schema, mode, batch, zone).map(Outcome::Query)
+    }
+
+    fn run_inserts(&self, state: &mut State, inserts: &[Insert]) -> Result<Outcome> {
+        let graph = self.planner(state, |planner| planner.inserts(inserts))?;
+        let name = match state.options.get("pipeline.name") {
+            Some(name) => name,
+            None => {
+                let targets: Vec<String> = inserts.iter().map(|insert| tables::last_name(&insert.target)).collect();
+                targets.join("+")
+            }
+        };
+        let count = state.job_names.entry(name.clone()).or_insert(0);
+        *count += 1;
+        let name = if *count == 1 { name } else { format!("{name}-{count}") };
+        let config = self.job_config(state, name, true)?;
+        let _threads = self.engine.handle()?.enter();
+        let running = runtime::start(graph, config)?;
+        let job = Job::new(running.handle);
+        state.jobs.push(job.clone());
+        Ok(Outcome::Job(job))
+    }
+
+    fn planner<T>(&self, state: &State, plan: impl FnOnce(&Planner<'_>) -> Result<T>) -> Result<T> {
+        let connectors = self.connectors(state);
+        let facts = tables::ConnectorFacts { connectors: &connectors, context: self.context(state)? };
+        let planner = Planner {
+            catalog: &state.catalog,
+            functions: self.functions(state)?,
+            settings: state.options.plan_settings()?,
+            facts: &facts,
+        };
+        plan(&planner)
+    }
+
+    fn functions(&self, state: &State) -> Result<Arc<FunctionSet>> {
+        let clock = Arc::clone(&self.engine.clock);
+        let context = FunctionContext {
+            zone: state.options.zone()?,
+            clock: Arc::new(move || clock.now_ms()),
+            batch: state.options.batch()?,
+        };
+        Ok(Arc::new(FunctionSet::new(context)))
+    }
+
+    fn connectors(&self, state: &State) -> Arc<SessionConnectors> {
+        Arc::new(SessionConnectors::new(state.program_tables.clone()))
+    }
+
+    fn context(&self, state: &State) -> Result<tables::ContextParts> {
+        Ok(tables::ContextParts {
+            console: Arc::clone(&self.engine.console),
+            batch: state.options.batch()?,
+            zone: state.options.zone()?,
+        })
+    }
+
+    fn job_config(&self, state: &State, name: String, durable: bool) -> Result<JobConfig> {
+        let options = &state.options;
+        let checkpoint = if durable { options.checkpoints()? } else { None };
+        Ok(JobConfig {
+            parallelism: options.parallelism()?.unwrap_or(self.engine.parallelism),
+            batch: options.batch()?,
+            checkpoint,
+            clock: Arc::clone(&self.engine.clock),
+            zone: options.zone()?,
+            console: Arc::clone(&self.engine.console),
+            connectors: self.connectors(state),
+            watermark_interval_ms: options.watermark_interval_ms()?,
+            restart: options.restart_strategy()?,
+            name,
+        })
+    }
+}
+
+fn client_command(text: &str) -> Option<String> {
+    match sql::parse_statement(text).ok()?.statement {
+        Statement::Client(ClientCommand::Help) => Some("HELP".into()),
+        Statement::Client(ClientCommand::Clear) => Some("CLEAR".into()),
+        Statement::Client(ClientCommand::Quit) => Some("QUIT".into()),
+        _ => None,
+    }
+}

@@ -1,0 +1,263 @@
+//! Keys and their slots, and which slots changed since the last snapshot.
+//!
+//! A slot is a small number that stands for a key: accumulators are vectors indexed by it. Slots of removed keys are
+//! given to new ones. Once a snapshot was taken, a removed slot rests until the next one, so that its key can still be
+//! written as a deletion; before the first snapshot nothing is tracked, because that one writes everything.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, UInt16Array};
+use arrow::datatypes::{DataType, Field, FieldRef, Schema};
+
+use super::hash::hash_rows;
+use super::key_group::key_group;
+use super::key_store::KeyStore;
+use super::snapshot::{KEY_GROUP_COLUMN, Scope, TableDelta};
+use crate::error::{Error, Result};
+
+/// The slot holds a key.
+const LIVE: u8 = 1;
+/// Written since the last snapshot.
+const DIRTY: u8 = 2;
+/// Part of an earlier snapshot.
+const SAVED: u8 = 4;
+
+/// What a snapshot has to write.
+#[derive(Debug, Default)]
+pub struct Changed {
+    /// Slots whose key and values are written.
+    pub upserts: Vec<u32>,
+    /// Slots whose key is gone.
+    pub deletes: Vec<u32>,
+}
+
+/// Keys and their slots.
+pub struct KeyTable {
+    fields: Vec<FieldRef>,
+    store: KeyStore,
+    slots: Slots,
+    live: usize,
+    /// Whether changes are recorded: from the first snapshot on.
+    tracking: bool,
+    dirty: Vec<u32>,
+    /// Removed since the last snapshot, not yet to be given away.
+    resting: Vec<u32>,
+}
+
+#[derive(Default)]
+struct Slots {
+    flags: Vec<u8>,
+    free: Vec<u32>,
+}
+
+impl Slots {
+    #[inline]
+    fn allocate(&mut self) -> u32 {
+        match self.free.pop() {
+            Some(slot) => {
+                self.flags[slot as usize] = LIVE;
+                slot
+            }
+            None => {
+                self.flags.push(LIVE);
+                self.flags.len() as u32 - 1
+            }
+        }
+    }
+}
+
+impl KeyTable {
+    /// An empty table over these key columns; none: all rows share one key.
+    ///
+    /// # Errors
+    /// If a column's type cannot be a key.
+    pub fn new(fields: Vec<FieldRef>) -> Result<KeyTable> {
+        let store = KeyStore::new(&fields)?;
+        let (dirty, resting) = Default::default();
+        Ok(KeyTable { fields, store, slots: Slots::default(), live: 0, tracking: false, dirty, resting })
+    }
+
+    /// The key columns.
+    pub fn fields(&self) -> &[FieldRef] {
+        &self.fields
+    }
+
+    /// One more than the greatest slot ever given.
+    pub fn capacity(&self) -> usize {
+        self.slots.flags.len()
+    }
+
+    /// Number of keys.
+    pub fn len(&self) -> usize {
+        self.live
+    }
+
+    /// Whether a slot holds a key.
+    pub fn is_live(&self, slot: u32) -> bool {
+        self.slots.flags.get(slot as usize).is_some_and(|flags| flags & LIVE != 0)
+    }
+
+    /// The slots that hold keys, ascending: in order of arrival as long as none was removed.
+    pub fn live_slots(&self) -> Vec<u32> {
+        let flags = self.slots.flags.iter().enumerate();
+        flags.filter(|(_, flags)| **flags & LIVE != 0).map(|(slot, _)| slot as u32).collect()
+    }
+
+    /// Writes the slot of each of `rows` rows into `slots`, making slots for new keys.
+    ///
+    /// # Errors
+    /// If a key has no row form.
+    pub fn slots_of(&mut self, keys: &[ArrayRef], rows: usize, slots: &mut Vec<u32>) -> Result<()> {
+        slots.clear();
+        slots.reserve(rows);
+        if self.slots.flags.len().saturating_add(rows) >= u32::MAX as usize {
+            return Err(Error::data("more than 4 billion keys in one table"));
+        }
+        let KeyTable { store, slots: allocator, live, .. } = self;
+        store.get_or_insert(keys, rows, slots, || {
+            *live += 1;
+            allocator.allocate()
+        })
+    }
+
+    /// Records that the values of these slots are about to change.
+    pub fn touch(&mut self, slots: &[u32]) {
+        if !self.tracking {
+            return;
+        }
+        for slot in slots {
+            let flags = &mut self.slots.flags[*slot as usize];
+            if *flags & DIRTY == 0 {
+                *flags |= DIRTY;
+                self.dirty.push(*slot);
+            }
+        }
+    }
+
+    /// Forgets the key of `slot`, if it holds one.
+    pub fn remove(&mut self, slot: u32) {
+        let flags = &mut self.slots.flags[slot as usize];
+        if *flags & LIVE == 0 {
+            return;
+        }
+        *flags &= !LIVE;
+        self.live -= 1;
+        self.store.unlink(slot);
+        if self.tracking {
+            if *flags & DIRTY == 0 {
+                *flags |= DIRTY;
+                self.dirty.push(slot);
+            }
+            self.resting.push(slot);
+        } else {
+            self.store.release(slot);
+            self.slots.free.push(slot);
+        }
+    }
+
+    /// The key columns of these slots.
+    ///
+    /// # Errors
+    /// Only by a bug.
+    pub fn take(&self, slots: &[u32]) -> Result<Vec<ArrayRef>> {
+        self.store.take(slots, &self.fields)
+    }
+
+    /// What changed since the last snapshot, or everything for a base; ends with [`KeyTable::finish_snapshot`].
+    pub fn changed(&mut self, base: bool) -> Changed {
+        if base || !self.tracking {
+            return Changed { upserts: self.live_slots(), deletes: Vec::new() };
+        }
+        let mut changed = Changed::default();
+        for slot in &self.dirty {
+            let flags = self.slots.flags[*slot as usize];
+            if flags & LIVE != 0 {
+                changed.upserts.push(*slot);
+            } else if flags & SAVED != 0 {
+                changed.deletes.push(*slot);
+            }
+        }
+        changed
+    }
+
+    /// Whether the slot's key was part of an earlier snapshot.
+    pub fn is_saved(&self, slot: u32) -> bool {
+        self.slots.flags[slot as usize] & SAVED != 0
+    }
+
+    /// A snapshot has been taken: everything that lives is saved, resting slots may be given away.
+    pub fn finish_snapshot(&mut self) {
+        if self.tracking {
+            for slot in self.dirty.drain(..) {
+                let flags = &mut self.slots.flags[slot as usize];
+                *flags = if *flags & LIVE != 0 { LIVE | SAVED } else { 0 };
+            }
+        } else {
+            for flags in &mut self.slots.flags {
+                *flags = if *flags & LIVE != 0 { LIVE | SAVED } else { 0 };
+            }
+        }
+        self.tracking = true;
+        for slot in self.resting.drain(..) {
+            self.store.release(slot);
+            self.slots.free.push(slot);
+        }
+    }
+
+    /// `[key group,] keys…, more…` of these slots as rows; `None` if there are no slots.
+    ///
+    /// # Errors
+    /// Only by a bug.
+    pub fn rows(&self, slots: &[u32], more: Vec<(FieldRef, ArrayRef)>) -> Result<Option<RecordBatch>> {
+        if slots.is_empty() {
+            return Ok(None);
+        }
+        let keys = self.take(slots)?;
+        let mut hashes = Vec::with_capacity(slots.len());
+        hash_rows(&keys, &mut hashes)?;
+        // A table without key columns belongs to one subtask: the one that owns the first key group.
+        hashes.resize(slots.len(), 0);
+        let groups: UInt16Array = UInt16Array::from_iter_values(hashes.into_iter().map(key_group));
+        let mut fields: Vec<FieldRef> = vec![Arc::new(Field::new(KEY_GROUP_COLUMN, DataType::UInt16, false))];
+        let mut columns: Vec<ArrayRef> = vec![Arc::new(groups)];
+        // Names of key and value columns may repeat in the query; saved tables number them.
+        for (index, (field, key)) in self.fields.iter().zip(keys).enumerate() {
+            fields.push(Arc::new(Field::new(format!("key_{index}"), field.data_type().clone(), true)));
+            columns.push(key);
+        }
+        for (field, values) in more {
+            fields.push(field);
+            columns.push(values);
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(slots.len()));
+        Ok(Some(RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)?))
+    }
+
+    /// A delta of a keyed table out of rows made by [`KeyTable::rows`].
+    pub fn delta(
+        table: impl Into<String>,
+        base: bool,
+        upserts: Option<RecordBatch>,
+        deletes: Option<RecordBatch>,
+    ) -> TableDelta {
+        TableDelta { table: table.into(), scope: Scope::Keyed, base, upserts, deletes }
+    }
+
+    /// The key columns of saved rows, checked against this table, and the columns after them.
+    ///
+    /// # Errors
+    /// If the rows do not fit.
+    pub fn split_saved(&self, table: &str, rows: &RecordBatch) -> Result<(Vec<ArrayRef>, Vec<ArrayRef>)> {
+        let columns = rows.columns();
+        let fits = columns.len() > self.fields.len()
+            && self.fields.iter().zip(&columns[1..]).all(|(field, column)| field.data_type() == column.data_type());
+        if !fits {
+            let wanted: Vec<String> = self.fields.iter().map(|field| field.data_type().to_string()).collect();
+            return Err(Error::state(format!(
+                "saved state table '{table}' does not fit the query's key columns ({})",
+                wanted.join(", ")
+            )));
+        }
+        Ok((columns[1..=self.fields.len()].to_vec(), columns[self.fields.len() + 1..].to_vec()))
+    }
+}
