@@ -1,7 +1,12 @@
 //! Crash points: named places at which a test can make the process die, free of cost when none is chosen.
 //!
 //! `EBBFLOW_CRASH=name:hit[:exit|stop]` kills (or with `stop` freezes, to make a zombie) the process when the point
-//! `name` is passed for the `hit`-th time. The kill matrix goes through all names and demands the same result.
+//! `name` is passed for the `hit`-th time. The kill matrix goes through all names and demands the same result. In the
+//! order in which a job meets them: `lease_half_written`, `lease_unsynced`, `lease_taken`,
+//! `recovery_one_sink_committed`, `recovered`; `source_read`, `barrier_injected`, `aligned`, `before_prepare`,
+//! `prepared`; `state_file_half_written`, `state_file_unsynced`, `manifest_half_written`, `manifest_unsynced`,
+//! `manifest_temporary_synced`, `manifest_renamed`, `manifest_durable`, `one_sink_committed`, `note_half_written`,
+//! `note_unsynced`, `all_confirmed`, `mid_collection`.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -43,7 +48,7 @@ impl Plan {
     fn pass(&self, name: &str) {
         if name == self.name && self.hits.fetch_add(1, Ordering::Relaxed) + 1 == self.hit {
             // A signal and not an exit: nothing may be flushed, dropped or unwound on the way out.
-            drop(kill_process(getpid(), self.signal));
+            let _ = kill_process(getpid(), self.signal);
         }
     }
 }

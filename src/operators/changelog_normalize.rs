@@ -136,7 +136,7 @@ impl Operator for ChangelogNormalize {
         let upserts = self.keys.rows(&changed.upserts, columns)?;
         let deletes = self.keys.rows(&changed.deletes, Vec::new())?;
         self.keys.finish_snapshot();
-        Ok(Snapshot { tables: vec![KeyTable::delta(ROWS, base, upserts, deletes)] })
+        Ok(Snapshot { tables: vec![self.keys.delta(ROWS, base, 0, upserts, deletes)?] })
     }
 
     fn restore(&mut self, from: Restored) -> Result<()> {

@@ -3,7 +3,7 @@
 //! One checkpoint is under way at a time. One that is given up (it took too long) loses nothing: the state and the
 //! committables that tasks handed over for it stay, and belong to the next one.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -31,11 +31,8 @@ pub type SharedStore = Arc<Mutex<Option<Store>>>;
 pub enum Request {
     /// A checkpoint now.
     Checkpoint(oneshot::Sender<Result<CheckpointId>>),
-    /// A last checkpoint, then the end; with a directory, also a savepoint there.
-    Stop {
-        /// Where the savepoint goes.
-        savepoint: Option<PathBuf>,
-    },
+    /// A last checkpoint, then the end; [`Shared::stop`] says whether with a savepoint.
+    Stop,
 }
 
 /// How a job came to its end.
@@ -131,7 +128,7 @@ impl Coordinator {
             collected: Collected::default(),
             under_way: None,
             ended: 0,
-            stop: None,
+            stop: self.shared.stop(),
             asked: Vec::new(),
             next_due: interval.map(|interval| Instant::now() + interval),
             given_up: 0,
@@ -157,7 +154,7 @@ impl Coordinator {
                 Some(request) = requests.recv() => match request {
                     Request::Checkpoint(answer) if self.config.is_none() => drop(answer.send(Err(no_directory()))),
                     Request::Checkpoint(answer) => progress.asked.push(answer),
-                    Request::Stop { savepoint } => progress.stop = Some(savepoint),
+                    Request::Stop => progress.stop = self.shared.stop(),
                 },
                 merged = finished(&mut progress.merging) => {
                     progress.merging = None;
@@ -202,7 +199,7 @@ impl Coordinator {
         let request = CheckpointRequest { id, stop: matches!(kind, Kind::Stop { .. }) };
         for task in &self.tasks {
             // A task that is gone has failed; its error is on the way.
-            drop(task.send(request));
+            let _ = task.send(request);
         }
         let waiting = (0..self.tasks.len()).collect();
         let answers = std::mem::take(&mut progress.asked);
@@ -281,8 +278,8 @@ impl Coordinator {
         };
         let (store, abandoned) = (Arc::clone(&self.store), Arc::clone(&self.abandoned));
         let written = joined(spawn_blocking(move || publication.run(&store, &abandoned)).await)??;
-        if let Some(bytes) = written {
-            self.shared.checkpoint_completed(id, bytes);
+        if let Some((bytes, savepoint)) = written {
+            self.shared.checkpoint_completed(id, bytes, savepoint);
         }
         for answer in under_way.answers {
             drop(answer.send(Ok(id)));
@@ -340,13 +337,13 @@ struct Publication {
     job: String,
 }
 
+/// Bytes of state by operator, and the path of the savepoint.
+type Written = (HashMap<String, u64>, Option<PathBuf>);
+
 impl Publication {
-    /// Writes, decides, commits, confirms, in this order. Gives the bytes of state by operator, if there is a store.
-    fn run(
-        mut self,
-        store: &SharedStore,
-        abandoned: &AtomicBool,
-    ) -> Result<Option<std::collections::HashMap<String, u64>>> {
+    /// Writes, decides, commits, confirms, in this order. Gives the bytes of state by operator and the savepoint's path,
+    /// if there is a store.
+    fn run(mut self, store: &SharedStore, abandoned: &AtomicBool) -> Result<Option<Written>> {
         let mut guard = store.lock().unwrap_or_else(PoisonError::into_inner);
         if abandoned.load(Ordering::SeqCst) {
             return Err(Error::cancelled());
@@ -374,11 +371,13 @@ impl Publication {
         }
         let Some(store) = guard.as_mut() else { return Ok(None) };
         store.confirm(id)?;
-        if let Some(target) = self.savepoint.filter(|_| of_its_own) {
-            store.savepoint(&target)?;
-        }
+        let savepoint = match self.savepoint {
+            Some(target) if of_its_own => Some(store.savepoint(&target)?),
+            Some(_) => Some(store.directory().to_owned()),
+            None => None,
+        };
         store.retain(self.retained)?;
-        Ok(Some(store.state_bytes()))
+        Ok(Some((store.state_bytes(), savepoint)))
     }
 }
 

@@ -1,6 +1,7 @@
 //! A running job: started, watched, restarted after failures, and ended; and the handle by which it is steered.
 
 use std::any::Any;
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -34,6 +35,8 @@ pub struct RunReport {
     pub already_complete: bool,
     /// Said to people, e.g. that a damaged checkpoint was passed over.
     pub warnings: Vec<String>,
+    /// The savepoint it left.
+    pub savepoint: Option<PathBuf>,
     /// How often it was restarted after a failure.
     pub restarts: u32,
     /// How long it ran.
@@ -69,7 +72,9 @@ pub struct Shared {
 struct State {
     registry: Registry,
     report: RunReport,
-    state_bytes: std::collections::HashMap<String, u64>,
+    state_bytes: HashMap<String, u64>,
+    /// Whether the job is to stop, and where its savepoint goes.
+    stop: Option<Option<PathBuf>>,
 }
 
 /// Starts a job on the runtime of the caller. Recovery happens here, before it returns: it reads the checkpoint and lets
@@ -147,6 +152,9 @@ impl JobHandle {
         {
             return answer;
         }
+        if !self.is_done() {
+            return Err(Error::external(true, "the job failed while the checkpoint was under way"));
+        }
         // The job has ended meanwhile; its last checkpoint holds everything.
         let report = self.wait().await?;
         report.last_checkpoint.ok_or_else(|| Error::setup("the job ended before the checkpoint was taken"))
@@ -157,8 +165,7 @@ impl JobHandle {
     /// # Errors
     /// The job's failure.
     pub async fn stop(&self) -> Result<RunReport> {
-        drop(self.requests.send(Request::Stop { savepoint: None }));
-        self.wait().await
+        self.request_stop(None).await
     }
 
     /// As [`JobHandle::stop`], and leaves a savepoint below `directory`.
@@ -166,7 +173,13 @@ impl JobHandle {
     /// # Errors
     /// The job's failure; if the savepoint cannot be written.
     pub async fn stop_with_savepoint(&self, directory: impl Into<PathBuf>) -> Result<RunReport> {
-        drop(self.requests.send(Request::Stop { savepoint: Some(directory.into()) }));
+        self.request_stop(Some(directory.into())).await
+    }
+
+    async fn request_stop(&self, savepoint: Option<PathBuf>) -> Result<RunReport> {
+        // Kept beside the message, so that a restart after a failure still knows that it is to stop.
+        self.shared.lock().stop = Some(savepoint);
+        drop(self.requests.send(Request::Stop));
         self.wait().await
     }
 
@@ -191,10 +204,16 @@ impl Shared {
     }
 
     /// A checkpoint has completed; `bytes` of state by operator.
-    pub fn checkpoint_completed(&self, id: CheckpointId, bytes: std::collections::HashMap<String, u64>) {
+    pub fn checkpoint_completed(&self, id: CheckpointId, bytes: HashMap<String, u64>, savepoint: Option<PathBuf>) {
         let mut state = self.lock();
+        state.report.savepoint = savepoint;
         state.report.last_checkpoint = Some(id);
         state.state_bytes = bytes;
+    }
+
+    /// Whether the job is to stop, and where its savepoint goes.
+    pub fn stop(&self) -> Option<Option<PathBuf>> {
+        self.lock().stop.clone()
     }
 
     fn report(&self) -> RunReport {
@@ -217,10 +236,10 @@ impl Run {
     async fn supervise(mut self, first: Attempt, publish: watch::Sender<Option<Result<RunReport>>>) {
         let result = self.attempts(first).await;
         let result = result.map(|()| self.shared.report());
+        publish.send_replace(Some(result.clone()));
         // Requests that nobody will answer any more fail at once, and not when the reader of the result is done.
         self.requests.close();
         while self.requests.try_recv().is_ok() {}
-        publish.send_replace(Some(result.clone()));
         if let (Err(error), Some(sender)) = (result, self.sender.take()) {
             // The reader may be slow or gone.
             drop(sender.send(Err(error)).await);

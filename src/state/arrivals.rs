@@ -156,7 +156,7 @@ impl Arrivals {
         let more = vec![(Arc::clone(&sequence_field), sequences), (value_field, self.codec.decode(&values)?)];
         let upserts = keys.rows(&slots, more)?;
         let deletes = keys.rows(&gone_slots, vec![(sequence_field, gone)])?;
-        Ok(KeyTable::delta(table, base, upserts, deletes))
+        keys.delta(table, base, 1, upserts, deletes)
     }
 
     /// Takes back what snapshots held; the groups themselves are in `keys` already.

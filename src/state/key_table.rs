@@ -12,7 +12,7 @@ use arrow::datatypes::{DataType, Field, FieldRef, Schema};
 use super::hash::hash_rows;
 use super::key_group::key_group;
 use super::key_store::KeyStore;
-use super::snapshot::{KEY_GROUP_COLUMN, Scope, TableDelta};
+use super::snapshot::{KEY_COLUMNS, KEY_GROUP_COLUMN, Scope, TableDelta};
 use crate::error::{Error, Result};
 
 /// The slot holds a key.
@@ -233,14 +233,27 @@ impl KeyTable {
         Ok(Some(RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)?))
     }
 
-    /// A delta of a keyed table out of rows made by [`KeyTable::rows`].
+    /// A delta of a keyed table out of rows made by [`KeyTable::rows`]. Its key is this table's, and `more_keys` columns
+    /// behind it; the rows say so, so that deltas can be merged even before a key is deleted.
+    ///
+    /// # Errors
+    /// Only by a bug.
     pub fn delta(
+        &self,
         table: impl Into<String>,
         base: bool,
+        more_keys: usize,
         upserts: Option<RecordBatch>,
         deletes: Option<RecordBatch>,
-    ) -> TableDelta {
-        TableDelta { table: table.into(), scope: Scope::Keyed, base, upserts, deletes }
+    ) -> Result<TableDelta> {
+        let width = 1 + self.fields.len() + more_keys;
+        let told = |rows: RecordBatch| {
+            let metadata = [(KEY_COLUMNS.to_owned(), width.to_string())].into();
+            let schema = rows.schema().as_ref().clone().with_metadata(metadata);
+            rows.with_schema(Arc::new(schema))
+        };
+        let upserts = upserts.map(told).transpose()?;
+        Ok(TableDelta { table: table.into(), scope: Scope::Keyed, base, upserts, deletes })
     }
 
     /// The key columns of saved rows, checked against this table, and the columns after them.

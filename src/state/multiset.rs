@@ -139,7 +139,7 @@ impl<K: CodecKey> Multisets<K> {
         let more = vec![(Arc::clone(&value_field), self.codec.decode(&values)?), (count_field, counts)];
         let upserts = keys.rows(&slots, more)?;
         let deletes = keys.rows(&gone_slots, vec![(value_field, self.codec.decode(&gone)?)])?;
-        Ok(KeyTable::delta(table, base, upserts, deletes))
+        keys.delta(table, base, 1, upserts, deletes)
     }
 
     fn value_field(&self) -> FieldRef {

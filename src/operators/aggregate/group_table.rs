@@ -240,7 +240,7 @@ impl GroupTable {
         }
         let upserts = self.keys.rows(slots, more)?;
         let deletes = self.keys.rows(&changed.deletes, Vec::new())?;
-        let mut tables = vec![KeyTable::delta(GROUPS, base, upserts, deletes)];
+        let mut tables = vec![self.keys.delta(GROUPS, base, 0, upserts, deletes)?];
         for call in &mut self.calls {
             tables.extend(call.snapshot(&self.keys, base)?);
         }
