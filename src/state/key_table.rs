@@ -77,11 +77,6 @@ impl KeyTable {
         Ok(KeyTable { fields, store, slots: Slots::default(), live: 0, tracking: false, dirty, resting })
     }
 
-    /// The key columns.
-    pub fn fields(&self) -> &[FieldRef] {
-        &self.fields
-    }
-
     /// One more than the greatest slot ever given.
     pub fn capacity(&self) -> usize {
         self.slots.flags.len()
@@ -90,11 +85,6 @@ impl KeyTable {
     /// Number of keys.
     pub fn len(&self) -> usize {
         self.live
-    }
-
-    /// Whether a slot holds a key.
-    pub fn is_live(&self, slot: u32) -> bool {
-        self.slots.flags.get(slot as usize).is_some_and(|flags| flags & LIVE != 0)
     }
 
     /// The slots that hold keys, ascending: in order of arrival as long as none was removed.
