@@ -1,5 +1,6 @@
 //! Which windows a moment of event time lies in.
 
+use super::event_time::FAR;
 use crate::error::{Error, Result};
 use crate::types::WindowSpec;
 
@@ -28,6 +29,9 @@ pub(super) fn check(spec: WindowSpec) -> Result<()> {
     if step <= 0 || size <= 0 {
         return Err(Error::sql("the lengths of a window must be greater than zero"));
     }
+    if step.max(size) > FAR {
+        return Err(Error::sql("a window cannot be longer than 70 million years"));
+    }
     if size / step > WINDOWS_PER_ROW {
         let hint = "take a greater step or a smaller window";
         return Err(Error::sql(format!("each row would lie in {} windows", size / step)).hint(hint));
@@ -38,7 +42,7 @@ pub(super) fn check(spec: WindowSpec) -> Result<()> {
 /// The start of the window of length `size` around `time`, aligned to `offset`.
 #[inline]
 fn start_of(time: i64, size: i64, offset: i64) -> i64 {
-    // Wrapping only at the ends of time, millions of years away.
+    // Wrapping only with an offset of millions of years.
     time.wrapping_sub(time.wrapping_sub(offset).rem_euclid(size))
 }
 
