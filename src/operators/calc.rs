@@ -7,7 +7,10 @@ use std::sync::Arc;
 
 use arrow::array::{AsArray, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::SchemaRef;
+use datafusion_common::tree_node::{Transformed, TreeNode};
 use datafusion_physical_expr::PhysicalExpr;
+use datafusion_physical_expr::expressions::Column;
+use datafusion_physical_expr::utils::collect_columns;
 
 use super::expression::evaluate;
 use super::{Operator, Output, Port};
@@ -17,6 +20,9 @@ use crate::error::{Error, Result};
 /// Filters and projects.
 pub struct Calc {
     condition: Option<Arc<dyn PhysicalExpr>>,
+    /// Columns of the input that `projection` reads, ascending: the others need not be filtered.
+    read: Vec<usize>,
+    /// Over the columns `read`.
     projection: Vec<Arc<dyn PhysicalExpr>>,
     schema: SchemaRef,
 }
@@ -28,14 +34,34 @@ impl Calc {
         projection: Vec<Arc<dyn PhysicalExpr>>,
         schema: SchemaRef,
     ) -> Calc {
-        Calc { condition, projection, schema }
+        let mut read: Vec<usize> = projection.iter().flat_map(collect_columns).map(|column| column.index()).collect();
+        read.sort_unstable();
+        read.dedup();
+        let projection = projection.into_iter().map(|expression| over(expression, &read)).collect();
+        Calc { condition, read, projection, schema }
     }
+}
+
+/// The expression with its columns counted among `read`.
+fn over(expression: Arc<dyn PhysicalExpr>, read: &[usize]) -> Arc<dyn PhysicalExpr> {
+    let original = Arc::clone(&expression);
+    let moved = expression.transform_up(|part| match part.downcast_ref::<Column>() {
+        Some(column) => {
+            let place = read.binary_search(&column.index()).unwrap_or(column.index());
+            let moved: Arc<dyn PhysicalExpr> = Arc::new(Column::new(column.name(), place));
+            Ok(Transformed::yes(moved))
+        }
+        None => Ok(Transformed::no(part)),
+    });
+    // Exchanging a column for a column cannot fail.
+    moved.map_or(original, |moved| moved.data)
 }
 
 impl Operator for Calc {
     fn on_changes(&mut self, _port: Port, mut batch: ChangeBatch, out: &mut Output) -> Result<()> {
-        if let Some(condition) = &self.condition {
-            let mask = evaluate(condition, batch.rows())?;
+        let mask = self.condition.as_ref().map(|condition| evaluate(condition, batch.rows())).transpose()?;
+        batch = batch.with_rows(batch.rows().project(&self.read)?)?;
+        if let Some(mask) = mask {
             let mask = mask.as_boolean_opt().ok_or_else(|| Error::bug("a condition is not a Boolean"))?;
             batch = batch.filter(mask)?;
         }

@@ -13,6 +13,10 @@ use crate::state::{Restored, Scope, TableDelta};
 /// The table in which operators save their watermark.
 const WATERMARK: &str = "watermark";
 
+/// Milliseconds from the epoch that an event time may lie away, so that windows around it can be reckoned: 70 million
+/// years.
+pub(super) const FAR: i64 = i64::MAX / 4;
+
 /// A timestamp column as milliseconds; finer units round down.
 ///
 /// # Errors
@@ -41,6 +45,11 @@ pub(super) fn row_times(rows: &RecordBatch, column: usize) -> Result<Int64Array>
     let times = milliseconds(rows.column(column))?;
     if times.null_count() > 0 {
         return Err(null_time(&rows.schema(), column));
+    }
+    if let Some(time) = times.values().iter().find(|time| !(-FAR..=FAR).contains(*time)) {
+        let schema = rows.schema();
+        let name = schema.field(column).name();
+        return Err(Error::data(format!("the event time '{name}' is {time} ms from the epoch, which is out of range")));
     }
     Ok(times)
 }

@@ -2,7 +2,7 @@
 
 use arrow::array::{Int64Array, RecordBatch};
 
-use super::event_time::row_times;
+use super::event_time::{FAR, row_times};
 use crate::error::{Error, Result};
 use crate::types::WindowSpec;
 
@@ -32,6 +32,9 @@ pub(super) fn check(spec: WindowSpec) -> Result<()> {
     if step <= 0 || size <= 0 {
         return Err(Error::sql("the lengths of a window must be greater than zero"));
     }
+    if step.max(size) > FAR {
+        return Err(Error::sql("a window cannot be longer than 70 million years"));
+    }
     if size / step > WINDOWS_PER_ROW {
         let hint = "take a greater step or a smaller window";
         return Err(Error::sql(format!("each row would lie in {} windows", size / step)).hint(hint));
@@ -42,7 +45,7 @@ pub(super) fn check(spec: WindowSpec) -> Result<()> {
 /// The start of the window of length `size` around `time`, aligned to `offset`.
 #[inline]
 fn start_of(time: i64, size: i64, offset: i64) -> i64 {
-    // Wrapping only at the ends of time, millions of years away.
+    // Wrapping only with an offset of millions of years.
     time.wrapping_sub(time.wrapping_sub(offset).rem_euclid(size))
 }
 

@@ -77,11 +77,6 @@ impl KeyTable {
         Ok(KeyTable { fields, store, slots: Slots::default(), live: 0, tracking: false, dirty, resting })
     }
 
-    /// The key columns.
-    pub fn fields(&self) -> &[FieldRef] {
-        &self.fields
-    }
-
     /// One more than the greatest slot ever given.
     pub fn capacity(&self) -> usize {
         self.slots.flags.len()
@@ -90,11 +85,6 @@ impl KeyTable {
     /// Number of keys.
     pub fn len(&self) -> usize {
         self.live
-    }
-
-    /// Whether a slot holds a key.
-    pub fn is_live(&self, slot: u32) -> bool {
-        self.slots.flags.get(slot as usize).is_some_and(|flags| flags & LIVE != 0)
     }
 
     /// The slots that hold keys, ascending: in order of arrival as long as none was removed.
@@ -272,5 +262,85 @@ impl KeyTable {
             )));
         }
         Ok((columns[1..=self.fields.len()].to_vec(), columns[self.fields.len() + 1..].to_vec()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use arrow::array::{Int32Array, Int64Array, StringArray};
+    use arrow::compute::cast;
+    use rand::rngs::StdRng;
+    use rand::{RngExt, SeedableRng};
+
+    use super::*;
+
+    /// Key columns of the numbers, of which 0 stands for NULL.
+    fn keys(numbers: &[i64], types: &[DataType]) -> Vec<ArrayRef> {
+        let column: Int64Array = numbers.iter().map(|number| (*number != 0).then_some(*number)).collect();
+        types.iter().map(|data_type| cast(&column, data_type).unwrap()).collect()
+    }
+
+    fn table(types: &[DataType]) -> KeyTable {
+        KeyTable::new(types.iter().map(|t| Arc::new(Field::new("k", t.clone(), true))).collect()).unwrap()
+    }
+
+    #[test]
+    fn slots_follow_keys_through_removals_and_snapshots_hold_the_difference() {
+        let composite = vec![DataType::Utf8, DataType::Int32];
+        for types in [vec![DataType::Int64], vec![DataType::Utf8], vec![DataType::Decimal128(20, 0)], composite] {
+            let mut random = StdRng::seed_from_u64(7);
+            let mut keyed = table(&types);
+            let (mut model, mut saved): (BTreeMap<i64, u32>, BTreeMap<String, ()>) = Default::default();
+            let mut slots = Vec::new();
+            for step in 0..3_000 {
+                let numbers: Vec<i64> = (0..random.random_range(1..6)).map(|_| random.random_range(0..40)).collect();
+                keyed.slots_of(&keys(&numbers, &types), numbers.len(), &mut slots).unwrap();
+                keyed.touch(&slots);
+                for (number, slot) in numbers.iter().zip(&slots) {
+                    assert_eq!(model.entry(*number).or_insert(*slot), slot, "a key keeps its slot");
+                }
+                if random.random() {
+                    let gone = numbers[0];
+                    keyed.remove(slots[0]);
+                    model.remove(&gone);
+                }
+                if step % 50 == 0 {
+                    let changed = keyed.changed(step == 0);
+                    let rows = |slots: &[u32]| format_rows(&keyed.take(slots).unwrap());
+                    rows(&changed.deletes).into_iter().for_each(|row| assert!(saved.remove(&row).is_some()));
+                    saved.extend(rows(&changed.upserts).into_iter().map(|row| (row, ())));
+                    let live: Vec<i64> = model.keys().copied().collect();
+                    let mut expected = format_rows(&keys(&live, &types));
+                    expected.sort();
+                    assert_eq!(saved.keys().cloned().collect::<Vec<_>>(), expected);
+                    keyed.finish_snapshot();
+                }
+            }
+            assert_eq!(keyed.len(), model.len());
+            assert!(keyed.capacity() < 200, "slots of removed keys are given away: {}", keyed.capacity());
+        }
+    }
+
+    fn format_rows(columns: &[ArrayRef]) -> Vec<String> {
+        let texts: Vec<ArrayRef> = columns.iter().map(|column| cast(column, &DataType::Utf8).unwrap()).collect();
+        let cell = |column: &ArrayRef, row| match column.is_null(row) {
+            true => "NULL".to_string(),
+            false => column.as_any().downcast_ref::<StringArray>().unwrap().value(row).to_string(),
+        };
+        (0..columns[0].len()).map(|row| texts.iter().map(|c| cell(c, row)).collect::<Vec<_>>().join("|")).collect()
+    }
+
+    #[test]
+    fn saved_rows_of_other_types_are_refused() {
+        let mut saved = table(&[DataType::Int64]);
+        let mut slots = Vec::new();
+        saved.slots_of(&[Arc::new(Int64Array::from(vec![1]))], 1, &mut slots).unwrap();
+        let rows = saved.rows(&slots, Vec::new()).unwrap().unwrap();
+        let error = table(&[DataType::Int32]).split_saved("groups", &rows).unwrap_err();
+        assert_eq!(error.kind(), crate::error::ErrorKind::State);
+        let numbers: ArrayRef = Arc::new(Int32Array::from(vec![1]));
+        assert!(table(&[DataType::Int32]).slots_of(&[numbers], 1, &mut slots).is_ok());
     }
 }

@@ -23,6 +23,6 @@ pub(crate) use codec::with_codec;
 pub use codec::{Codec, CodecKey};
 pub use hash::hash_rows;
 pub use key_group::{KeyGroupRange, key_group};
-pub use key_table::{Changed, KeyTable};
+pub use key_table::KeyTable;
 pub use multiset::Multisets;
 pub use snapshot::{KEY_GROUP_COLUMN, Restored, Scope, Snapshot, TableDelta};

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, Int32Array, ListArray, MapArray, StringBuilder, StructArray};
+use arrow::array::{ArrayRef, AsArray, Int32Array, ListArray, MapArray, StringBuilder, StructArray};
 use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, FieldRef};

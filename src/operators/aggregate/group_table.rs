@@ -14,7 +14,7 @@ use crate::state::{KeyTable, Restored, TableDelta};
 use crate::types::AggregateCall;
 
 /// The table of groups in a snapshot.
-pub(in crate::operators) const GROUPS: &str = "groups";
+const GROUPS: &str = "groups";
 
 /// Groups by key. A batch goes through `assign`, then `count`, then `update` or `update_each`.
 pub(in crate::operators) struct GroupTable {

@@ -21,5 +21,5 @@ mod variance;
 #[cfg(test)]
 mod tests;
 
-pub(super) use group_table::{GROUPS, GroupTable};
+pub(super) use group_table::GroupTable;
 pub(super) use kernel::Action;

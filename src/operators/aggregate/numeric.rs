@@ -5,9 +5,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, ArrayRef, ArrowNativeTypeOp, AsArray, Decimal128Array, Int32Array, Int64Array, PrimitiveArray,
-};
+use arrow::array::{ArrayRef, ArrowNativeTypeOp, AsArray, Decimal128Array, Int32Array, Int64Array, PrimitiveArray};
 use arrow::datatypes::{
     ArrowPrimitiveType, DataType, Decimal128Type, Field, FieldRef, Float32Type, Float64Type, Int8Type, Int16Type,
     Int32Type, Int64Type, i256,
