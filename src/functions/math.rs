@@ -250,7 +250,7 @@ fn round_double(value: f64, digits: i32, half_up: bool) -> f64 {
         Some(unscaled / decimal::power_of_ten((scale - digits).clamp(0, 38) as u32))
     };
     match cut {
-        Some(cut) => super::cast::decimal_to_double(cut, digits),
+        Some(cut) => super::cast::decimal_to_double(cut, digits as i8),
         None => value,
     }
 }

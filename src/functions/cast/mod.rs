@@ -22,6 +22,7 @@ use arrow::datatypes::{DataType, Field, FieldRef};
 use chrono_tz::Tz;
 use datafusion_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 
+pub(super) use number::decimal_to_double;
 pub(super) use print::printer;
 
 use super::function::{Call, FunctionContext, invoke, outward};

@@ -126,8 +126,11 @@ fn from_decimal(array: &PrimitiveArray<Decimal128Type>, scale: i8, to: &SqlType)
 
 /// The nearest double.
 pub(in crate::functions) fn decimal_to_double(unscaled: i128, scale: i8) -> f64 {
+    if scale < 0 {
+        return unscaled as f64 * 10_f64.powi(-i32::from(scale));
+    }
     // Both are exact doubles, so one division rounds once.
-    if unscaled.unsigned_abs() < 1 << 53 && (0..=22).contains(&scale) {
+    if unscaled.unsigned_abs() < 1 << 53 && scale <= 22 {
         return unscaled as f64 / 10_f64.powi(i32::from(scale));
     }
     let mut text = String::new();

@@ -81,7 +81,7 @@ fn write_format(format: &str, arguments: &mut [Argument<'_>], row: usize, to: &m
 fn read_conversion(text: &str) -> Option<(Conversion, char, &str)> {
     let mut conversion = Conversion::default();
     let mut rest = text;
-    let mut number = |rest: &mut &str| {
+    let number = |rest: &mut &str| {
         let count = rest.bytes().take_while(u8::is_ascii_digit).count();
         let value = rest[..count].parse::<usize>().ok();
         *rest = &rest[count..];

@@ -80,12 +80,16 @@ fn occurrence(text: &str, part: &str, start: i32, nth: usize) -> i32 {
     if part.is_empty() {
         return 1;
     }
-    let length = text.chars().count();
-    let within = |place: usize| if start > 0 { place + 1 >= start as usize } else { place < (length + 1).saturating_sub(start.unsigned_abs() as usize) };
     // Occurrences may overlap, so every character is a candidate.
-    let mut places = text.char_indices().enumerate().filter(|(place, (at, _))| within(*place) && text[*at..].starts_with(part));
-    let found = if start > 0 { places.nth(nth - 1) } else { places.rev().nth(nth - 1) };
-    found.map_or(0, |(place, _)| place as i32 + 1)
+    let starts = |at: &usize| text[*at..].starts_with(part);
+    let found = if start > 0 {
+        let from = text.char_indices().skip(start as usize - 1).map(|(at, _)| at);
+        from.filter(starts).nth(nth - 1)
+    } else {
+        let back = text.char_indices().rev().skip(start.unsigned_abs() as usize - 1).map(|(at, _)| at);
+        back.filter(starts).nth(nth - 1)
+    };
+    found.map_or(0, |at| characters(text, at) as i32 + 1)
 }
 
 fn ends(call: &Call<'_>, text: fn(&str, &str) -> bool, bytes: fn(&[u8], &[u8]) -> bool) -> Result<ArrayRef> {

@@ -1,3 +1,0 @@
-//! x
-use super::function::Entry;
-pub(super) fn entries() -> Vec<Entry> { vec![] }
