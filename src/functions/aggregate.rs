@@ -83,8 +83,11 @@ pub fn aggregate_type(name: &str, arguments: &[(SqlType, bool)]) -> Result<(SqlT
         return Err(Error::sql(format!("{upper} takes {least} arguments, not {}", arguments.len())));
     }
     let first = arguments.first().map_or(SqlType::Null, |(sql_type, _)| sql_type.clone());
-    let refused = |wanted: &str| Error::sql(format!("cannot apply {upper} to {first}")).hint(format!("it takes {wanted}"));
-    let number = |result: SqlType| if first.is_numeric() || first == SqlType::Null { Ok(result) } else { Err(refused("a number")) };
+    let refused =
+        |wanted: &str| Error::sql(format!("cannot apply {upper} to {first}")).hint(format!("it takes {wanted}"));
+    let number = |result: SqlType| {
+        if first.is_numeric() || first == SqlType::Null { Ok(result) } else { Err(refused("a number")) }
+    };
     let list = |nullable| Box::new(RowField::unnamed(first.clone(), nullable));
     let nullable = arguments.first().is_none_or(|(_, nullable)| *nullable);
     Ok(match kind {

@@ -8,7 +8,9 @@ use arrow::compute::cast;
 use arrow::datatypes::{
     DataType, Decimal128Type, Field, FieldRef, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
 };
-use datafusion_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
+use datafusion_expr::{
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
 
 use super::decimal;
 use super::function::{Call, FunctionContext, invoke, outward};
@@ -84,16 +86,16 @@ pub fn arithmetic_function(operator: ArithmeticOperator) -> Arc<ScalarUDF> {
 /// Kind `Sql` if the operator does not take these types.
 pub fn arithmetic_type(operator: ArithmeticOperator, left: &SqlType, right: &SqlType) -> Result<SqlType> {
     use SqlType::*;
-    let refused = || {
-        Error::sql(format!("cannot apply '{}' to {left} and {right}", operator.sign()))
-            .hint("CAST one of them into a type that fits")
-    };
+    let plain = || Error::sql(format!("cannot apply '{}' to {left} and {right}", operator.sign()));
+    let refused = || plain().hint("CAST one of them into a type that fits");
     let (left, right) = match (left, right) {
         (Null, Null) => (&Int, &Int),
         (Null, IntervalYearMonth | IntervalDayTime) if matches!(operator, Plus | Minus) => (&Timestamp(3), right),
         (Null, other) => (other, other),
         (Date | Time(_) | Timestamp(_) | TimestampLtz(_), Null) => (left, &IntervalDayTime),
-        (other, Null) if matches!(other, IntervalYearMonth | IntervalDayTime) && matches!(operator, Multiply | Divide) => {
+        (other, Null)
+            if matches!(other, IntervalYearMonth | IntervalDayTime) && matches!(operator, Multiply | Divide) =>
+        {
             (other, &Int)
         }
         (other, Null) => (other, other),
@@ -115,7 +117,7 @@ pub fn arithmetic_type(operator: ArithmeticOperator, left: &SqlType, right: &Sql
         (Multiply | Divide, IntervalYearMonth | IntervalDayTime, number) if number.is_numeric() => Ok(left.clone()),
         (Multiply, number, IntervalYearMonth | IntervalDayTime) if number.is_numeric() => Ok(right.clone()),
         (Minus, Date | Timestamp(_) | TimestampLtz(_), Date | Timestamp(_) | TimestampLtz(_)) => {
-            Err(refused().hint("TIMESTAMPDIFF(unit, earlier, later) gives their distance"))
+            Err(plain().hint("TIMESTAMPDIFF(unit, earlier, later) gives their distance"))
         }
         _ => Err(refused()),
     }
@@ -306,11 +308,12 @@ where
     }
     let operands = Operands::<T>::of(call, call.result.data_type())?;
     let rows = call.rows;
-    let checked = |operation: fn(T::Native, T::Native) -> T::Native| {
-        operands.partial(rows, |left, right| {
-            if right.is_zero() { Err(division_by_zero()) } else { Ok(Some(operation(left, right))) }
-        })
-    };
+    let checked =
+        |operation: fn(T::Native, T::Native) -> T::Native| {
+            operands.partial(rows, |left, right| {
+                if right.is_zero() { Err(division_by_zero()) } else { Ok(Some(operation(left, right))) }
+            })
+        };
     Ok(Arc::new(match operator {
         Plus => operands.total(rows, |l, r| l.add_wrapping(r))?,
         Minus => operands.total(rows, |l, r| l.sub_wrapping(r))?,
@@ -363,7 +366,9 @@ fn decimals(operator: ArithmeticOperator, call: &Call<'_>, precision: u8, scale:
     let result = match operator {
         Plus => operands.partial(call.rows, |l, r| Ok(decimal::add(l, left_scale, r, right_scale, scale, precision))),
         Minus => operands.partial(call.rows, |l, r| Ok(decimal::add(l, left_scale, -r, right_scale, scale, precision))),
-        Multiply => operands.partial(call.rows, |l, r| Ok(decimal::multiply(l, r, left_scale + right_scale, scale, precision))),
+        Multiply => {
+            operands.partial(call.rows, |l, r| Ok(decimal::multiply(l, r, left_scale + right_scale, scale, precision)))
+        }
         Divide => operands.partial(call.rows, |l, r| match r {
             0 => Err(division_by_zero()),
             _ => Ok(decimal::divide(l, left_scale, r, right_scale, scale, precision)),

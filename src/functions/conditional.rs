@@ -60,7 +60,9 @@ fn nullif_type(arguments: &Arguments<'_>) -> Result<(SqlType, bool)> {
     comparison_type(&arguments.sql_type(0), &arguments.sql_type(1), true)?;
     // Two different constants are never equal.
     let different = match (arguments.scalars.first(), arguments.scalars.get(1)) {
-        (Some(Some(left)), Some(Some(right))) => !left.is_null() && !right.is_null() && left.data_type() == right.data_type() && left != right,
+        (Some(Some(left)), Some(Some(right))) => {
+            !left.is_null() && !right.is_null() && left.data_type() == right.data_type() && left != right
+        }
         _ => false,
     };
     Ok((arguments.sql_type(0), !different || arguments.fields[0].is_nullable()))
@@ -86,13 +88,16 @@ fn source_type(call: &Call<'_>, index: usize) -> SqlType {
     if declared.to_arrow() == *data_type { declared } else { SqlType::from_arrow(data_type) }
 }
 
+/// A condition in which NULL is FALSE.
+fn known(condition: &BooleanArray) -> BooleanArray {
+    if condition.null_count() > 0 { prep_null_mask_filter(condition) } else { condition.clone() }
+}
+
 fn choose(call: &Call<'_>) -> Result<ArrayRef> {
     let to = SqlType::of_field(call.result);
     let condition = call.column(0)?;
-    let condition = condition.as_boolean();
     // NULL chooses as FALSE does.
-    let condition = if condition.null_count() > 0 { prep_null_mask_filter(condition) } else { condition.clone() };
-    Ok(zip(&condition, &branch(call, 1, &to)?, &branch(call, 2, &to)?)?)
+    Ok(zip(&known(condition.as_boolean()), &branch(call, 1, &to)?, &branch(call, 2, &to)?)?)
 }
 
 fn coalesce(call: &Call<'_>) -> Result<ArrayRef> {
@@ -127,7 +132,7 @@ fn extreme(call: &Call<'_>, greatest: bool) -> Result<ArrayRef> {
         let missing: BooleanArray = is_null(&next)?;
         // A NULL wins over everything: where it comes next it is taken, and once there nothing is better.
         let taken = arrow::compute::or_kleene(&better, &missing)?;
-        result = zip(&prep_null_mask_filter(&taken), &next, &result)?;
+        result = zip(&known(&taken), &next, &result)?;
     }
     Ok(result)
 }

@@ -128,7 +128,14 @@ pub(super) fn multiply(left: i128, right: i128, from: i32, to: i32, precision: u
 }
 
 /// The quotient of two decimals at scale `to`, rounded half up, if it fits `precision` digits; the divisor is not zero.
-pub(super) fn divide(left: i128, left_scale: i32, right: i128, right_scale: i32, to: i32, precision: u8) -> Option<i128> {
+pub(super) fn divide(
+    left: i128,
+    left_scale: i32,
+    right: i128,
+    right_scale: i32,
+    to: i32,
+    precision: u8,
+) -> Option<i128> {
     // left / right * 10^(to + right_scale - left_scale)
     let shift = to + right_scale - left_scale;
     let quotient = if shift >= 0 {

@@ -65,7 +65,9 @@ fn from_base64(call: &Call<'_>) -> Result<ArrayRef> {
     try_texts(call, |row, to| {
         let Some(text) = text.get(row) else { return Ok(None) };
         bytes.clear();
-        BASE64.decode_vec(text, &mut bytes).map_err(|error| call.error(format!("'{text}' is no base 64 text ({error})")))?;
+        BASE64
+            .decode_vec(text, &mut bytes)
+            .map_err(|error| call.error(format!("'{text}' is no base 64 text ({error})")))?;
         to.push_str(&String::from_utf8_lossy(&bytes));
         Ok(Some(()))
     })
@@ -160,7 +162,11 @@ impl CharacterSet {
                 let swapped = mark && bytes.starts_with(&[0xff, 0xfe]);
                 let bytes = if mark && (swapped || bytes.starts_with(&[0xfe, 0xff])) { &bytes[2..] } else { bytes };
                 let unit = |pair: &[u8]| {
-                    if little || swapped { u16::from_le_bytes([pair[0], pair[1]]) } else { u16::from_be_bytes([pair[0], pair[1]]) }
+                    if little || swapped {
+                        u16::from_le_bytes([pair[0], pair[1]])
+                    } else {
+                        u16::from_be_bytes([pair[0], pair[1]])
+                    }
                 };
                 to.extend(char::decode_utf16(bytes.chunks_exact(2).map(unit)).map(|c| c.unwrap_or('\u{fffd}')));
             }

@@ -9,8 +9,11 @@ use arrow::array::{Array, ArrayRef, UInt32Array};
 use arrow::compute::{cast, take};
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion_common::{DataFusionError, ScalarValue};
-use datafusion_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
+use datafusion_expr::{
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
 
+use super::json;
 use super::parameter::{Parameter, accept, describe};
 use crate::error::{Error, Result};
 use crate::types::SqlType;
@@ -230,7 +233,13 @@ impl BuiltIn {
             Typing::NotNull(sql_type) => (sql_type.clone(), false),
             Typing::By(rule) => rule(&arguments)?,
         };
-        Ok(sql_type.to_field(self.entry.names[0], nullable))
+        let field = sql_type.to_field(self.entry.names[0], nullable);
+        if !json::gives_json(self.entry.names[0]) {
+            return Ok(field);
+        }
+        let mut metadata = field.metadata().clone();
+        metadata.insert(json::JSON_KEY.to_string(), "true".to_string());
+        Ok(field.with_metadata(metadata))
     }
 }
 
@@ -303,7 +312,11 @@ pub(super) fn invoke(
     if !args.return_field.is_nullable() && result.null_count() > 0 {
         return Err(outward(null_refused(name, args.return_field.as_ref())));
     }
-    if single { Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&result, 0)?)) } else { Ok(ColumnarValue::Array(result)) }
+    if single {
+        Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&result, 0)?))
+    } else {
+        Ok(ColumnarValue::Array(result))
+    }
 }
 
 /// Arguments that are never NULL type the result as NOT NULL; a value that has no result then has no place to go.

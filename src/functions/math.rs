@@ -1,9 +1,7 @@
 //! Mathematics: rounding, roots, logarithms, angles, random numbers.
 
 use arrow::array::{ArrayRef, ArrowPrimitiveType};
-use arrow::datatypes::{
-    DataType, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
-};
+use arrow::datatypes::{DataType, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type};
 
 use super::column::{primitives, texts, try_primitives};
 use super::decimal;

@@ -69,11 +69,10 @@ impl Parameter {
             Timestamp if null => Some(DataType::Timestamp(arrow::datatypes::TimeUnit::Millisecond, None)),
             Timestamp => matches!(given, DataType::Timestamp(..)).then(|| given.clone()),
             Temporal if null => Some(DataType::Timestamp(arrow::datatypes::TimeUnit::Millisecond, None)),
-            Temporal => matches!(
-                given,
-                DataType::Date32 | DataType::Time32(_) | DataType::Time64(_) | DataType::Timestamp(..)
-            )
-            .then(|| given.clone()),
+            Temporal => {
+                matches!(given, DataType::Date32 | DataType::Time32(_) | DataType::Time64(_) | DataType::Timestamp(..))
+                    .then(|| given.clone())
+            }
             Interval if null => Some(DataType::Interval(IntervalUnit::MonthDayNano)),
             Interval => matches!(given, DataType::Interval(_)).then(|| given.clone()),
             Array => (null || matches!(given, DataType::List(_))).then(|| given.clone()),

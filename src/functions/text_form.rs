@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::temporal::calendar::{civil_from_days, DAY_SECONDS};
+use super::temporal::calendar::{DAY_SECONDS, civil_from_days};
 use super::temporal::moment::Moment;
 
 /// A `DOUBLE`: the shortest digits that read back, with an exponent below 0.001 and from 10,000,000.

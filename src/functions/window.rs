@@ -66,7 +66,9 @@ fn window_type(arguments: &Arguments<'_>) -> Result<(SqlType, bool)> {
 /// The bounds of a window are local times of three digits; its time keeps the type of the time attribute.
 fn bound_type(arguments: &Arguments<'_>, index: usize) -> Result<(SqlType, bool)> {
     match arguments.sql_type(0) {
-        SqlType::Row(fields) if fields.len() == COLUMNS.len() => Ok((fields[index].sql_type.clone(), fields[index].nullable)),
+        SqlType::Row(fields) if fields.len() == COLUMNS.len() => {
+            Ok((fields[index].sql_type.clone(), fields[index].nullable))
+        }
         other => Err(Error::sql(format!("{} needs the window of GROUP BY, not {other}", arguments.name))
             .hint("repeat the call of TUMBLE, HOP or SESSION as it stands in GROUP BY")),
     }

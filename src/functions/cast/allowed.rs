@@ -19,9 +19,9 @@ pub(super) fn check(from: &SqlType, to: &SqlType) -> Result<()> {
         (from, to) if time(from) && to.is_numeric() => {
             error.hint("UNIX_TIMESTAMP(CAST(… AS STRING)) gives seconds since the epoch, EXTRACT a part")
         }
-        (from, to) if from.is_numeric() && time(to) => {
-            error.hint("TO_TIMESTAMP_LTZ(number, 3) reads milliseconds since the epoch, TO_TIMESTAMP_LTZ(number, 0) seconds")
-        }
+        (from, to) if from.is_numeric() && time(to) => error.hint(
+            "TO_TIMESTAMP_LTZ(number, 3) reads milliseconds since the epoch, TO_TIMESTAMP_LTZ(number, 0) seconds",
+        ),
         (SqlType::Row(from), SqlType::Row(to)) if from.len() != to.len() => {
             error.hint(format!("a row of {} fields cannot become one of {}", from.len(), to.len()))
         }

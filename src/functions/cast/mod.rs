@@ -20,7 +20,9 @@ use arrow::array::{Array, ArrayRef, BooleanArray, new_null_array};
 use arrow::compute::nullif;
 use arrow::datatypes::{DataType, Field, FieldRef};
 use chrono_tz::Tz;
-use datafusion_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
+use datafusion_expr::{
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
 
 pub(super) use number::decimal_to_double;
 pub(super) use print::printer;

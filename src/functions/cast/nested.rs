@@ -44,7 +44,8 @@ pub(super) fn convert(
                 columns.push(conversion.column(column, &from.sql_type, &to.sql_type, &mut inner)?);
                 failures.extend(inner);
             }
-            let fields = fields.iter().zip(&columns).map(|(field, column)| nullable_if(field.clone(), column)).collect();
+            let fields =
+                fields.iter().zip(&columns).map(|(field, column)| nullable_if(field.clone(), column)).collect();
             Ok(Arc::new(StructArray::try_new(fields, columns, row.nulls().cloned())?))
         }
         _ => Err(Error::bug(format!("a cast from {from} to {to} went through planning"))),
@@ -78,7 +79,11 @@ fn map(
 
 /// A failed component stands as NULL until its owner becomes NULL, so the field must allow that.
 fn nullable_if(field: Arc<arrow::datatypes::Field>, column: &ArrayRef) -> Arc<arrow::datatypes::Field> {
-    if field.is_nullable() || column.null_count() == 0 { field } else { Arc::new(field.as_ref().clone().with_nullable(true)) }
+    if field.is_nullable() || column.null_count() == 0 {
+        field
+    } else {
+        Arc::new(field.as_ref().clone().with_nullable(true))
+    }
 }
 
 /// Lists the rows that own failed components.

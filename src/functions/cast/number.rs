@@ -6,9 +6,7 @@ use std::sync::Arc;
 use arrow::array::{
     Array, ArrayRef, ArrowPrimitiveType, AsArray, BinaryBuilder, BooleanArray, PrimitiveArray, PrimitiveBuilder,
 };
-use arrow::datatypes::{
-    DataType, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
-};
+use arrow::datatypes::{DataType, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type};
 
 use crate::error::{Error, Result};
 use crate::functions::decimal;
@@ -102,7 +100,8 @@ fn finite(all: bool, to: &SqlType) -> Result<()> {
     if all {
         return Ok(());
     }
-    Err(Error::data(format!("cannot cast NaN or Infinity to {to}")).hint("leave such values out with a condition first"))
+    Err(Error::data(format!("cannot cast NaN or Infinity to {to}"))
+        .hint("leave such values out with a condition first"))
 }
 
 fn from_decimal(array: &PrimitiveArray<Decimal128Type>, scale: i8, to: &SqlType) -> Result<ArrayRef> {
@@ -117,9 +116,9 @@ fn from_decimal(array: &PrimitiveArray<Decimal128Type>, scale: i8, to: &SqlType)
         SqlType::BigInt => Arc::new(array.unary::<_, Int64Type>(whole)),
         SqlType::Float => Arc::new(array.unary::<_, Float32Type>(|v| decimal_to_double(v, scale) as f32)),
         SqlType::Double => Arc::new(array.unary::<_, Float64Type>(|v| decimal_to_double(v, scale))),
-        SqlType::Decimal(precision, target) => decimals(array, to, |v| {
-            fitting(decimal::rescale(v, i32::from(scale), i32::from(*target)), *precision)
-        }),
+        SqlType::Decimal(precision, target) => {
+            decimals(array, to, |v| fitting(decimal::rescale(v, i32::from(scale), i32::from(*target)), *precision))
+        }
         other => return Err(Error::bug(format!("a cast of DECIMAL to {other}"))),
     })
 }

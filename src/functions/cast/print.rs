@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, StringBuilder};
-use arrow::datatypes::{
-    DataType, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
-};
+use arrow::datatypes::{DataType, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type};
 use chrono_tz::Tz;
 
 use crate::error::{Error, Result};
@@ -134,7 +132,8 @@ fn component<'a>(array: &'a ArrayRef, sql_type: &SqlType, zone: Tz) -> Result<Pr
 }
 
 fn list_printer<'a>(array: &'a ArrayRef, element: &RowField, zone: Tz) -> Result<Printer<'a>> {
-    let list = array.as_list_opt::<i32>().ok_or_else(|| Error::bug(format!("an ARRAY came as {}", array.data_type())))?;
+    let list =
+        array.as_list_opt::<i32>().ok_or_else(|| Error::bug(format!("an ARRAY came as {}", array.data_type())))?;
     let mut print = component(list.values(), &element.sql_type, zone)?;
     Ok(Box::new(move |row, to| {
         let range = list.value_offsets()[row] as usize..list.value_offsets()[row + 1] as usize;
@@ -173,8 +172,11 @@ fn row_printer<'a>(array: &'a ArrayRef, fields: &[RowField], zone: Tz) -> Result
         return Err(Error::bug(format!("a ROW came as {}", array.data_type())));
     };
     let columns = array.as_struct().columns();
-    let mut printers: Vec<Printer<'a>> =
-        columns.iter().zip(fields).map(|(column, field)| component(column, &field.sql_type, zone)).collect::<Result<_>>()?;
+    let mut printers: Vec<Printer<'a>> = columns
+        .iter()
+        .zip(fields)
+        .map(|(column, field)| component(column, &field.sql_type, zone))
+        .collect::<Result<_>>()?;
     Ok(Box::new(move |row, to| {
         to.push('(');
         for (index, print) in printers.iter_mut().enumerate() {

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanBuilder, PrimitiveBuilder, StringArray,
-};
+use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanBuilder, PrimitiveBuilder, StringArray};
 use arrow::datatypes::{Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type};
 
 use super::{Conversion, Failures, number};
@@ -22,7 +20,8 @@ pub(super) fn out_of_text(
     conversion: Conversion,
     failures: &mut Failures,
 ) -> Result<ArrayRef> {
-    let texts = array.as_string_opt::<i32>().ok_or_else(|| Error::bug(format!("a text came as {}", array.data_type())))?;
+    let texts =
+        array.as_string_opt::<i32>().ok_or_else(|| Error::bug(format!("a text came as {}", array.data_type())))?;
     let mut reader = Reader { texts, to, conversion, failures };
     match to {
         SqlType::Boolean => reader.booleans(),
@@ -186,7 +185,8 @@ fn read_decimal(text: &str, precision: u8, scale: i8) -> Option<i128> {
         return Some(rounded);
     }
     // As in Flink, the digits are counted before a short text is rounded.
-    let whole = decimal::rescale(unscaled - unscaled % decimal::power_of_ten(from.max(0) as u32), from, i32::from(scale))?;
+    let whole =
+        decimal::rescale(unscaled - unscaled % decimal::power_of_ten(from.max(0) as u32), from, i32::from(scale))?;
     (short && decimal::fits(whole, precision)).then_some(rounded)
 }
 

@@ -157,13 +157,16 @@ fn row_item(call: &Call<'_>) -> Result<ArrayRef> {
     let column = call.column(0)?;
     let row = column.as_struct();
     let place = match call.arguments[1].data_type() {
-        DataType::Utf8 => call.text(1)?.get(0).and_then(|name| row.column_names().iter().position(|known| *known == name)),
+        DataType::Utf8 => {
+            call.text(1)?.get(0).and_then(|name| row.column_names().iter().position(|known| *known == name))
+        }
         _ => {
             let index = cast(&call.arguments[1], &DataType::Int64)?;
             usize::try_from(index.as_primitive::<Int64Type>().value(0) - 1).ok()
         }
     };
-    let field = place.and_then(|place| row.columns().get(place)).ok_or_else(|| call.error("the ROW has no such field"))?;
+    let field =
+        place.and_then(|place| row.columns().get(place)).ok_or_else(|| call.error("the ROW has no such field"))?;
     match row.nulls() {
         // A field of NULL is NULL.
         Some(nulls) => Ok(arrow::compute::nullif(field, &arrow::array::BooleanArray::new(!nulls.inner(), None))?),
@@ -174,11 +177,17 @@ fn row_item(call: &Call<'_>) -> Result<ArrayRef> {
 /// The type in which elements and a value meet.
 fn meeting(arguments: &Arguments<'_>) -> Result<SqlType> {
     let (element, value) = (element_of(arguments, 0)?.sql_type, arguments.sql_type(1));
-    common_type(&[element.clone(), value.clone()]).filter(|common| {
-        // The value may be converted, the elements not.
-        *common == element || element.is_text() || element == SqlType::Null || matches!(element, SqlType::Row(_) | SqlType::Array(_) | SqlType::Map(..))
-    })
-    .ok_or_else(|| Error::sql(format!("{} takes an ARRAY and a value of its type, not {element} and {value}", arguments.name)))
+    common_type(&[element.clone(), value.clone()])
+        .filter(|common| {
+            // The value may be converted, the elements not.
+            *common == element
+                || element.is_text()
+                || element == SqlType::Null
+                || matches!(element, SqlType::Row(_) | SqlType::Array(_) | SqlType::Map(..))
+        })
+        .ok_or_else(|| {
+            Error::sql(format!("{} takes an ARRAY and a value of its type, not {element} and {value}", arguments.name))
+        })
 }
 
 fn contains_type(arguments: &Arguments<'_>) -> Result<(SqlType, bool)> {
@@ -192,13 +201,15 @@ fn position_type(arguments: &Arguments<'_>) -> Result<(SqlType, bool)> {
 }
 
 /// Calls `each` with a row and the place of the value among the row's elements.
-fn found(call: &Call<'_>, each: impl FnOnce(&dyn Fn(usize) -> Option<Option<usize>>, &Values) -> Result<ArrayRef>) -> Result<ArrayRef> {
-    let element = call.arguments[0].as_list_opt::<i32>().map_or(SqlType::Null, |list| {
-        match SqlType::of_field(&call.fields[0]) {
+fn found(
+    call: &Call<'_>,
+    each: impl FnOnce(&dyn Fn(usize) -> Option<Option<usize>>, &Values) -> Result<ArrayRef>,
+) -> Result<ArrayRef> {
+    let element =
+        call.arguments[0].as_list_opt::<i32>().map_or(SqlType::Null, |list| match SqlType::of_field(&call.fields[0]) {
             SqlType::Array(element) => element.sql_type,
             _ => SqlType::from_arrow(list.values().data_type()),
-        }
-    });
+        });
     let declared = SqlType::of_field(&call.fields[1]);
     let common = common_type(&[element, declared]).unwrap_or(SqlType::Null);
     let common = if common == SqlType::Null { SqlType::Int } else { common };

@@ -225,7 +225,8 @@ fn union(call: &Call<'_>) -> Result<ArrayRef> {
     let columns = (0..call.arguments.len()).map(|index| {
         let column = call.column(index)?;
         let declared = SqlType::of_field(&call.fields[index]);
-        let from = if declared.to_arrow() == *column.data_type() { declared } else { SqlType::from_arrow(column.data_type()) };
+        let from =
+            if declared.to_arrow() == *column.data_type() { declared } else { SqlType::from_arrow(column.data_type()) };
         cast_column(&column, &from, &to, call.context.zone)
     });
     let columns = columns.collect::<Result<Vec<_>>>()?;

@@ -86,7 +86,8 @@ impl Values {
     pub fn argument(call: &Call<'_>, index: usize, to: &SqlType) -> Result<Values> {
         let array = &call.arguments[index];
         let declared = SqlType::of_field(&call.fields[index]);
-        let from = if declared.to_arrow() == *array.data_type() { declared } else { SqlType::from_arrow(array.data_type()) };
+        let from =
+            if declared.to_arrow() == *array.data_type() { declared } else { SqlType::from_arrow(array.data_type()) };
         Ok(Values { array: cast_column(array, &from, to, call.context.zone)?, constant: call.constant[index] })
     }
 
@@ -144,7 +145,8 @@ impl Gather {
             return Err(Error::bug(format!("{} as {}", call.name, call.result.data_type())));
         };
         let arrays: Vec<&dyn Array> = sources.iter().map(|source| source.as_ref()).collect();
-        let values = if self.picks.is_empty() { new_empty_array(item.data_type()) } else { interleave(&arrays, &self.picks)? };
+        let values =
+            if self.picks.is_empty() { new_empty_array(item.data_type()) } else { interleave(&arrays, &self.picks)? };
         // Casts and gathering lose the names and metadata of inner fields; the declared type has them.
         let values = restored(values, item.data_type())?;
         let offsets = OffsetBuffer::new(self.offsets.into());

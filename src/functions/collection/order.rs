@@ -31,7 +31,11 @@ fn same_type(arguments: &Arguments<'_>) -> Result<(SqlType, bool)> {
 fn ordered(arguments: &Arguments<'_>) -> Result<SqlType> {
     let element = element_of(arguments, 0)?.sql_type;
     let has_order = comparison_type(&element, &element, false).is_ok() && element != SqlType::Boolean;
-    if has_order { Ok(element) } else { Err(Error::sql(format!("{}: values of {element} have no order", arguments.name))) }
+    if has_order {
+        Ok(element)
+    } else {
+        Err(Error::sql(format!("{}: values of {element} have no order", arguments.name)))
+    }
 }
 
 fn sorted_type(arguments: &Arguments<'_>) -> Result<(SqlType, bool)> {

@@ -37,8 +37,11 @@ fn fitting(arguments: &Arguments<'_>) -> Result<RowField> {
         *common == element.sql_type || element.sql_type == SqlType::Null || common.is_text() || lengthened
     });
     let sql_type = common.ok_or_else(|| {
-        Error::sql(format!("{} takes an ARRAY and a value of its type, not {} and {value}", arguments.name, element.sql_type))
-            .hint("CAST the value to the type of the elements")
+        Error::sql(format!(
+            "{} takes an ARRAY and a value of its type, not {} and {value}",
+            arguments.name, element.sql_type
+        ))
+        .hint("CAST the value to the type of the elements")
     })?;
     Ok(RowField { sql_type, nullable: element.nullable || arguments.fields[1].is_nullable(), ..element })
 }
@@ -93,7 +96,11 @@ fn remove(call: &Call<'_>) -> Result<ArrayRef> {
         let range = lists.range(row);
         let valid = range.is_some();
         let unwanted = rows[1].row(value.place(row));
-        range.into_iter().flatten().filter(|index| rows[0].row(*index) != unwanted).for_each(|index| gather.push(0, index));
+        range
+            .into_iter()
+            .flatten()
+            .filter(|index| rows[0].row(*index) != unwanted)
+            .for_each(|index| gather.push(0, index));
         gather.end(valid);
     }
     gather.finish(call, &[lists.values()])

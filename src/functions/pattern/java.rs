@@ -37,7 +37,10 @@ fn translate(pattern: &str) -> Result<String> {
     let mut repeated = false;
     while let Some(character) = rest.chars().next() {
         let behind = &rest[character.len_utf8()..];
-        if class_depth == 0 && character == '(' && ["?=", "?!", "?<=", "?<!", "?>"].iter().any(|p| behind.starts_with(p)) {
+        if class_depth == 0
+            && character == '('
+            && ["?=", "?!", "?<=", "?<!", "?>"].iter().any(|p| behind.starts_with(p))
+        {
             return Err(refuse("look-around or an atomic group"));
         }
         let quantifier = class_depth == 0 && matches!(character, '*' | '+' | '?' | '}');

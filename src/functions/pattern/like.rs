@@ -45,8 +45,10 @@ fn elements(pattern: &str, escape: Option<char>, escaped: impl Fn(char) -> bool)
         result.push(if Some(character) == escape {
             match characters.next() {
                 Some(next) if escaped(next) || Some(next) == escape => Element::Character(next),
-                _ => return Err(Error::sql(format!("the pattern '{pattern}' has a '{character}' that escapes nothing"))
-                    .hint("it may stand before %, _ or itself")),
+                _ => {
+                    return Err(Error::sql(format!("the pattern '{pattern}' has a '{character}' that escapes nothing"))
+                        .hint("it may stand before %, _ or itself"));
+                }
             }
         } else {
             match character {
@@ -209,10 +211,23 @@ mod tests {
 
     #[test]
     fn every_shape_of_like_agrees_with_the_general_one() {
-        for (text, pattern) in [("abc", "abc"), ("abc", "a%"), ("abc", "%c"), ("abc", "%b%"), ("abc", "a_c"), ("abc", "%%%"), ("", ""), ("", "%"), ("日本", "__"), ("aXbXc", "a%X_")] {
+        for (text, pattern) in [
+            ("abc", "abc"),
+            ("abc", "a%"),
+            ("abc", "%c"),
+            ("abc", "%b%"),
+            ("abc", "a_c"),
+            ("abc", "%%%"),
+            ("", ""),
+            ("", "%"),
+            ("日本", "__"),
+            ("aXbXc", "a%X_"),
+        ] {
             assert!(like(text, pattern), "{text} LIKE {pattern}");
         }
-        for (text, pattern) in [("abc", "_"), ("ABC", "abc"), ("", "_"), ("a\nb", "a_b"), ("abc", ""), ("aab", "a%a"), ("ab", "%b_")] {
+        for (text, pattern) in
+            [("abc", "_"), ("ABC", "abc"), ("", "_"), ("a\nb", "a_b"), ("abc", ""), ("aab", "a%a"), ("ab", "%b_")]
+        {
             assert!(!like(text, pattern), "{text} LIKE {pattern}");
         }
         assert!(Like::compile("100!%", Some('!')).unwrap().matches("100%"));

@@ -77,7 +77,9 @@ fn extract(call: &Call<'_>) -> Result<ArrayRef> {
             Some(group) => group.get(row),
             None => Some(0),
         };
-        let (Some(text), Some(pattern), Some(group)) = (text.get(row), pattern.get(row), group) else { return Ok(None) };
+        let (Some(text), Some(pattern), Some(group)) = (text.get(row), pattern.get(row), group) else {
+            return Ok(None);
+        };
         let Some(regex) = compiled.get(pattern)? else { return Ok(None) };
         let found = usize::try_from(group).ok().and_then(|group| regex.captures(text)?.get(group));
         Ok(found.map(|found| to.push_str(found.as_str())))

@@ -49,7 +49,11 @@ fn cased(call: &Call<'_>, upper: bool) -> Result<ArrayRef> {
         let text = text.get(row)?;
         if text.is_ascii() {
             to.push_str(text);
-            if upper { to.make_ascii_uppercase() } else { to.make_ascii_lowercase() }
+            if upper {
+                to.make_ascii_uppercase()
+            } else {
+                to.make_ascii_lowercase()
+            }
             return Some(());
         }
         let changed = if upper { text.to_uppercase() } else { text.to_lowercase() };

@@ -31,7 +31,8 @@ fn printf(call: &Call<'_>) -> Result<ArrayRef> {
     let mut arguments = Vec::with_capacity(call.arguments.len());
     for (index, array) in call.arguments.iter().enumerate().skip(1) {
         let sql_type = SqlType::of_field(&call.fields[index]);
-        let sql_type = if *array.data_type() == sql_type.to_arrow() { sql_type } else { SqlType::from_arrow(array.data_type()) };
+        let sql_type =
+            if *array.data_type() == sql_type.to_arrow() { sql_type } else { SqlType::from_arrow(array.data_type()) };
         let as_type = |to: SqlType| cast_column(array, &sql_type, &to, call.context.zone);
         let whole = if sql_type.is_integer() { Some(as_type(SqlType::BigInt)?) } else { None };
         let fractional = sql_type.is_numeric() && !sql_type.is_integer();
@@ -146,7 +147,9 @@ fn converted(argument: &mut Argument<'_>, row: usize, letter: char, conversion: 
             let mut text = String::new();
             (argument.text)(index, &mut text);
             // Java writes truth values in lower case.
-            if *argument.array.data_type() == DataType::Boolean { text.make_ascii_lowercase() }
+            if *argument.array.data_type() == DataType::Boolean {
+                text.make_ascii_lowercase()
+            }
             cut(text, conversion.precision)
         }
         'b' => cut(argument.array.as_boolean_opt().is_none_or(|b| b.value(index)).to_string(), conversion.precision),
@@ -190,7 +193,8 @@ fn double(argument: &Argument<'_>, index: usize) -> Option<f64> {
 /// Rounds half up over the shortest digits, as Java does.
 fn fixed(value: f64, precision: usize) -> String {
     let digits = crate::functions::decimal::parse(&value.to_string());
-    let rounded = digits.and_then(|(unscaled, scale)| crate::functions::decimal::rescale(unscaled, scale, precision as i32));
+    let rounded =
+        digits.and_then(|(unscaled, scale)| crate::functions::decimal::rescale(unscaled, scale, precision as i32));
     match (rounded, i8::try_from(precision)) {
         (Some(unscaled), Ok(scale)) => {
             let mut text = String::new();
@@ -198,7 +202,13 @@ fn fixed(value: f64, precision: usize) -> String {
             text
         }
         _ if value.is_nan() => "NaN".into(),
-        _ if value.is_infinite() => if value > 0.0 { "Infinity".into() } else { "-Infinity".into() },
+        _ if value.is_infinite() => {
+            if value > 0.0 {
+                "Infinity".into()
+            } else {
+                "-Infinity".into()
+            }
+        }
         _ => format!("{value:.precision$}"),
     }
 }

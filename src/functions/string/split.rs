@@ -100,5 +100,10 @@ fn str_to_map(call: &Call<'_>) -> Result<ArrayRef> {
         builder.append(true)?;
     }
     let map = builder.finish();
-    Ok(map.into_data().into_builder().data_type(call.result.data_type().clone()).build().map(arrow::array::make_array)?)
+    Ok(map
+        .into_data()
+        .into_builder()
+        .data_type(call.result.data_type().clone())
+        .build()
+        .map(arrow::array::make_array)?)
 }

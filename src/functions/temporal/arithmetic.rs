@@ -148,7 +148,8 @@ fn difference(unit: TimeUnitName, from: Moment, to: Moment) -> i64 {
     if let Some(months) = unit.months() {
         return months_between(from, to) / months;
     }
-    let nanos = i128::from(to.seconds - from.seconds) * i128::from(SECOND_NANOS) + i128::from(to.nanos) - i128::from(from.nanos);
+    let nanos = i128::from(to.seconds - from.seconds) * i128::from(SECOND_NANOS) + i128::from(to.nanos)
+        - i128::from(from.nanos);
     (nanos / i128::from(unit.nanos().unwrap_or(1))) as i64
 }
 

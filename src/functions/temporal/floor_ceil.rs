@@ -63,14 +63,20 @@ fn to_unit(call: &Call<'_>, up: bool) -> Result<ArrayRef> {
 
 /// As [`moments_to_array`], but 24:00:00 stays.
 fn time_array(call: &Call<'_>, data_type: &DataType, time: impl Fn(usize) -> Option<Moment>) -> Result<ArrayRef> {
-    use arrow::datatypes::{Time32MillisecondType, Time32SecondType, Time64MicrosecondType, Time64NanosecondType, TimeUnit};
+    use arrow::datatypes::{
+        Time32MillisecondType, Time32SecondType, Time64MicrosecondType, Time64NanosecondType, TimeUnit,
+    };
 
     use crate::functions::column::primitives;
     let ticks = |row: usize, unit: TimeUnit| time(row).and_then(|m| m.ticks(unit));
     match data_type {
-        DataType::Time32(unit @ TimeUnit::Second) => primitives::<Time32SecondType>(call, |r| ticks(r, *unit).map(|t| t as i32)),
+        DataType::Time32(unit @ TimeUnit::Second) => {
+            primitives::<Time32SecondType>(call, |r| ticks(r, *unit).map(|t| t as i32))
+        }
         DataType::Time32(unit) => primitives::<Time32MillisecondType>(call, |r| ticks(r, *unit).map(|t| t as i32)),
-        DataType::Time64(unit @ TimeUnit::Microsecond) => primitives::<Time64MicrosecondType>(call, |r| ticks(r, *unit)),
+        DataType::Time64(unit @ TimeUnit::Microsecond) => {
+            primitives::<Time64MicrosecondType>(call, |r| ticks(r, *unit))
+        }
         DataType::Time64(unit) => primitives::<Time64NanosecondType>(call, |r| ticks(r, *unit)),
         other => Err(Error::bug(format!("a time of day in {other}"))),
     }

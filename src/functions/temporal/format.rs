@@ -97,7 +97,12 @@ fn from_unixtime(call: &Call<'_>) -> Result<ArrayRef> {
             return Ok(None);
         }
         let offset = zone.offset_at(seconds);
-        patterns.get(pattern)?.format(Moment { seconds: seconds + offset, nanos: 0 }, offset, call.context.zone.name(), to);
+        patterns.get(pattern)?.format(
+            Moment { seconds: seconds + offset, nanos: 0 },
+            offset,
+            call.context.zone.name(),
+            to,
+        );
         Ok(Some(()))
     })
 }
@@ -151,7 +156,9 @@ fn ltz_type(arguments: &Arguments<'_>) -> Result<(SqlType, bool)> {
         && precision != 0
         && precision != 3
     {
-        return Err(Error::sql(format!("TO_TIMESTAMP_LTZ takes the precision 0 (seconds) or 3 (milliseconds), not {precision}")));
+        return Err(Error::sql(format!(
+            "TO_TIMESTAMP_LTZ takes the precision 0 (seconds) or 3 (milliseconds), not {precision}"
+        )));
     }
     Ok((SqlType::TimestampLtz(3), true))
 }

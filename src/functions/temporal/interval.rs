@@ -68,7 +68,10 @@ impl<'a> Lengths<'a> {
             }
             IntervalUnit::DayTime => {
                 let value = self.array.as_primitive::<IntervalDayTimeType>().value(index);
-                Length { months: 0, nanos: i128::from(value.days) * DAY_NANOS + i128::from(value.milliseconds) * 1_000_000 }
+                Length {
+                    months: 0,
+                    nanos: i128::from(value.days) * DAY_NANOS + i128::from(value.milliseconds) * 1_000_000,
+                }
             }
             IntervalUnit::MonthDayNano => {
                 let value = self.array.as_primitive::<IntervalMonthDayNanoType>().value(index);

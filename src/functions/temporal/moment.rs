@@ -230,7 +230,13 @@ pub(in crate::functions) fn moments_to_array(
         for row in 0..rows {
             builder.append_option(ticks(row)?.map(|t| t as i32));
         }
-        return Ok(builder.finish().to_data().into_builder().data_type(data_type.clone()).build().map(arrow::array::make_array)?);
+        return Ok(builder
+            .finish()
+            .to_data()
+            .into_builder()
+            .data_type(data_type.clone())
+            .build()
+            .map(arrow::array::make_array)?);
     }
     let mut builder = Int64Array::builder(rows);
     for row in 0..rows {

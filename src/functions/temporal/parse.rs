@@ -8,17 +8,17 @@ use super::pattern::{digits, smart_days, smart_moment};
 pub(in crate::functions) fn parse_date(text: &str) -> Option<i64> {
     let text = text.trim();
     let text = text.split_once(' ').map_or(text, |(date, _)| date);
-    let (year, rest) = digits(text, 1, 9)?;
+    let (year, rest) = digits(text, 1, 4)?;
     let year = year.parse().ok()?;
     if rest.is_empty() {
         return checked_days(year, 1, 1);
     }
-    let (month, rest) = digits(rest.strip_prefix('-')?, 1, 9)?;
+    let (month, rest) = digits(rest.strip_prefix('-')?, 1, 2)?;
     let month = month.parse().ok()?;
     if rest.is_empty() {
         return checked_days(year, month, 1);
     }
-    let (day, rest) = digits(rest.strip_prefix('-')?, 1, 9)?;
+    let (day, rest) = digits(rest.strip_prefix('-')?, 1, 2)?;
     if rest.is_empty() { checked_days(year, month, day.parse().ok()?) } else { None }
 }
 
@@ -113,7 +113,13 @@ mod tests {
         assert_eq!(read("2024-02-30 00:00:00").as_deref(), Some("2024-02-29 00:00:00.000"));
         assert_eq!(read("2024-02-29 24:00:00").as_deref(), Some("2024-03-01 00:00:00.000"));
         assert_eq!(read("+10000-01-01 00:00:00").as_deref(), Some("0000-01-01 00:00:00.000"));
-        for wrong in ["2024-02-29 10:11", "2024-02-29T10:11:12", "2024-02-29 10:11:12Z", "2024-02-29 10:11:12 ", "10000-01-01 00:00:00"] {
+        for wrong in [
+            "2024-02-29 10:11",
+            "2024-02-29T10:11:12",
+            "2024-02-29 10:11:12Z",
+            "2024-02-29 10:11:12 ",
+            "10000-01-01 00:00:00",
+        ] {
             assert_eq!(read(wrong), None, "{wrong}");
         }
     }

@@ -1,6 +1,6 @@
 //! Java's date patterns (`yyyy-MM-dd HH:mm:ss.SSS`): compiled once, then used to write and to read times.
 
-use super::calendar::{civil_from_days, day_of_year, days_in_month, iso_day_of_week, iso_week, DAY_SECONDS};
+use super::calendar::{DAY_SECONDS, civil_from_days, day_of_year, days_in_month, iso_day_of_week, iso_week};
 use super::moment::Moment;
 use crate::error::{Error, Result};
 
@@ -18,7 +18,17 @@ enum Item {
 }
 
 const MONTHS: [&str; 12] = [
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
     "December",
 ];
 const DAYS: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
@@ -277,7 +287,9 @@ impl Reading {
     }
 
     fn zone<'a>(&mut self, text: &'a str) -> Option<&'a str> {
-        if let Some(rest) = text.strip_prefix("UTC").or_else(|| text.strip_prefix("GMT")).or_else(|| text.strip_prefix('Z')) {
+        if let Some(rest) =
+            text.strip_prefix("UTC").or_else(|| text.strip_prefix("GMT")).or_else(|| text.strip_prefix('Z'))
+        {
             return Some(rest);
         }
         let sign = match text.as_bytes().first()? {
@@ -302,7 +314,8 @@ impl Reading {
             Some(day) => super::calendar::days_from_civil(self.year.unwrap_or(1970), 1, 1) + day - 1,
             None => smart_days(self.year.unwrap_or(1970), self.month.unwrap_or(1), self.day.unwrap_or(1))?,
         };
-        smart_moment(days, hour, self.minute, self.second, self.nanos).map(|m| Moment { seconds: m.seconds - self.offset, ..m })
+        smart_moment(days, hour, self.minute, self.second, self.nanos)
+            .map(|m| Moment { seconds: m.seconds - self.offset, ..m })
     }
 }
 
