@@ -104,7 +104,7 @@ impl<'a> Iterator for Script<'a> {
         if !ended && self.failure.is_some() {
             return self.broken_rest(first, tokens);
         }
-        while tokens.last().is_some_and(|token| matches!(token.token, Token::Whitespace(_))) {
+        while tokens.last().is_some_and(|token| is_white(&token.token)) {
             tokens.pop();
             ranges.pop();
         }
@@ -245,6 +245,15 @@ impl StatementSetEnd {
             self.inside = self.first.ends_with(&["STATEMENT", "SET", "BEGIN"].map(String::from))
                 || self.first == ["BEGIN", "STATEMENT", "SET"];
         }
+    }
+}
+
+/// White space and comments, but not hints.
+fn is_white(token: &Token) -> bool {
+    match token {
+        Token::Whitespace(Whitespace::MultiLineComment(comment)) => !comment.starts_with('+'),
+        Token::Whitespace(_) => true,
+        _ => false,
     }
 }
 

@@ -12,7 +12,8 @@
 //! 5. If something does not fit, `diagnose` says in plain words what was expected, where, and what may be meant.
 //!
 //! A statement is a variant of [`Statement`], an arm in `statements`, and a case in `tests`. Everything printed from a
-//! tree reads back as the same tree; computed columns and watermarks are kept as such text.
+//! tree reads back as the same tree; computed columns and watermarks are kept as such text. (One exception: `sqlparser`
+//! prints the alias of a versioned table before `FOR SYSTEM_TIME AS OF`; views keep their query as it was written.)
 
 mod create;
 mod cursor;
@@ -121,7 +122,7 @@ fn parse_whole<T>(mut piece: Piece, parse: impl FnOnce(&mut Parser, &Piece) -> P
         true => Ok(parsed),
         false => Err(diagnose::expected(&parser, "end of statement")),
     });
-    parsed.map_err(|error| diagnose::parser_error(error, &all_tokens(&parser)))
+    parsed.map_err(|error| diagnose::parser_error(error, &all_tokens(&parser), parser.get_current_index()))
 }
 
 fn all_tokens(parser: &Parser) -> Vec<TokenWithSpan> {

@@ -126,6 +126,8 @@ pub struct CreateTable {
     pub or_replace: bool,
     /// Columns in order.
     pub columns: Vec<ColumnDeclaration>,
+    /// `(a, b)` before `AS query`: the query's columns by their names, in the order wanted; empty if none are given.
+    pub column_order: Vec<Ident>,
     /// `WATERMARK FOR column AS expression`
     pub watermark: Option<WatermarkDeclaration>,
     /// `PRIMARY KEY (…) NOT ENFORCED`, on a column or apart; empty if none.
