@@ -156,6 +156,7 @@ impl<'a> Piece<'a> {
                 .at(Some(span_between(token.span, token.span)))
                 .hint("names stand in backticks (`name`), strings in single quotes ('text')"));
         }
+        depth::check(&self.tokens)?;
         let tokens = std::mem::take(&mut self.tokens);
         let ranges = std::mem::take(&mut self.ranges);
         for (token, range) in tokens.into_iter().zip(ranges) {
@@ -172,7 +173,7 @@ impl<'a> Piece<'a> {
                 _ => self.push(token.token, token.span, range),
             }
         }
-        depth::check(&self.tokens)
+        Ok(())
     }
 
     fn push(&mut self, token: Token, span: TokenSpan, range: Range<usize>) {

@@ -413,6 +413,7 @@ fn queries_read_back_as_printed() {
         "SELECT * FROM TABLE(SESSION(TABLE cat.db.t PARTITION BY (a, b), DESCRIPTOR(ts), INTERVAL '1' HOUR))",
         "SELECT * FROM f(input => TABLE (SELECT a FROM t) PARTITION BY a, b ORDER BY c DESC, uid => 'x')",
         "SELECT (SELECT MAX(a) FROM t), EXISTS (SELECT 1 FROM u WHERE u.a = t.a) FROM t",
+        "SELECT * FROM (VALUES (1), (2)) AS t(x)",
         "SELECT a FROM t ORDER BY a NULLS FIRST FETCH FIRST 3 ROWS ONLY",
     ] {
         query(sql);
@@ -481,6 +482,8 @@ fn refusals_say_what_would_be_right() {
             "SELECT CAST(a AS) FROM t",
             "SELECT (a FROM t",
             "SELECT a, FROM t",
+            "SELECT a FROM (SELECT b, FROM u) AS x WHERE b IN (SELECT c FROM v)",
+            "SELECT a FROM (SELECT b FROM u GROUP b) AS x",
             "SHOW TABELS",
             "EXECUTE STATEMENT SET BEGIN END",
             "SELECT INTERVAL '1:99' MINUTE TO SECOND",
