@@ -320,7 +320,7 @@ fn like(parser: &mut Parser) -> Parse<Like> {
                 return Err(refuse(parser.get_current_token(), message, "use INCLUDING or EXCLUDING"));
             }
             options.push((strategy.to_string(), feature.to_string()));
-            parser.consume_token(&Token::Comma);
+            let _optional_comma = parser.consume_token(&Token::Comma);
         }
     }
     Ok(Like { source, options })

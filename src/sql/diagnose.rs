@@ -169,7 +169,7 @@ fn plain_word(token: &Token) -> Option<&str> {
 
 /// The end of a column's declaration.
 fn is_type(token: &Token) -> bool {
-    plain_word(token).is_some_and(|word| super::type_syntax::is_type_name(word))
+    plain_word(token).is_some_and(super::type_syntax::is_type_name)
 }
 
 /// The keyword that a word, itself none, was meant to be.

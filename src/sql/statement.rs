@@ -18,6 +18,7 @@ pub struct Parsed {
 
 /// What a statement says.
 #[derive(Debug, Clone)]
+#[expect(clippy::enum_variant_names, reason = "a statement set is what SQL calls it")]
 pub enum Statement {
     /// `CREATE TABLE`
     CreateTable(Box<CreateTable>),
@@ -177,6 +178,7 @@ pub struct ColumnDeclaration {
 
 /// What a column of `CREATE TABLE` is.
 #[derive(Debug, Clone)]
+#[expect(clippy::large_enum_variant, reason = "a table has few columns, and they are not copied about")]
 pub enum DeclaredColumn {
     /// `name TYPE [NOT NULL]`
     Physical {
