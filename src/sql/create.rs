@@ -83,6 +83,7 @@ fn create_table(parser: &mut Parser, prefix: Prefix) -> Parse<Statement> {
         if_not_exists,
         or_replace: prefix.or_replace,
         columns: vec![],
+        column_order: vec![],
         watermark: None,
         primary_key: vec![],
         comment: None,
@@ -91,7 +92,12 @@ fn create_table(parser: &mut Parser, prefix: Prefix) -> Parse<Statement> {
         like: None,
         query: None,
     };
-    if token_at(parser, 0, &Token::LParen) {
+    let names_only = matches!(parser.peek_nth_token_ref(1).token, Token::Word(_))
+        && matches!(parser.peek_nth_token_ref(2).token, Token::Comma | Token::RParen);
+    let start = parser.peek_nth_token_ref(1).clone();
+    if token_at(parser, 0, &Token::LParen) && names_only {
+        table.column_order = list(parser, |parser| name(parser, "a column of the query"))?;
+    } else if token_at(parser, 0, &Token::LParen) {
         list(parser, |parser| table_element(parser, &mut table))?;
     }
     table.comment = comment(parser)?;
@@ -106,8 +112,12 @@ fn create_table(parser: &mut Parser, prefix: Prefix) -> Parse<Statement> {
         table.like = Some(like(parser)?);
     } else if accept(parser, &["AS"]) {
         table.query = Some(query(parser)?);
-    } else if !at_end(parser) {
+    }
+    if !at_end(parser) {
         return Err(misplaced_clause(parser));
+    }
+    if names_only && table.query.is_none() {
+        return Err(refuse(&start, format!("column '{start}' has no type"), "name TYPE, or: name AS expression"));
     }
     Ok(Statement::CreateTable(Box::new(table)))
 }
@@ -119,7 +129,7 @@ fn misplaced_clause(parser: &Parser) -> sqlparser::parser::ParserError {
             let hint = "the order is (columns) COMMENT … PARTITIONED BY … WITH … LIKE or AS …";
             refuse(parser.peek_token_ref(), format!("{clause} is out of place here"), hint)
         }
-        None => expected(parser, "WITH, LIKE, AS or the end of the statement"),
+        None => expected(parser, "end of statement"),
     }
 }
 
@@ -310,7 +320,7 @@ fn like(parser: &mut Parser) -> Parse<Like> {
                 return Err(refuse(parser.get_current_token(), message, "use INCLUDING or EXCLUDING"));
             }
             options.push((strategy.to_string(), feature.to_string()));
-            parser.consume_token(&Token::Comma);
+            let _optional_comma = parser.consume_token(&Token::Comma);
         }
     }
     Ok(Like { source, options })

@@ -54,7 +54,7 @@ pub(super) fn require(parser: &mut Parser, words: &[&str]) -> Parse<()> {
 
 /// Steps over this token.
 pub(super) fn require_token(parser: &mut Parser, token: &Token) -> Parse<()> {
-    if parser.consume_token(token) { Ok(()) } else { Err(expected(parser, &token.to_string())) }
+    if parser.consume_token(token) { Ok(()) } else { Err(expected(parser, &format!("'{token}'"))) }
 }
 
 /// Whether nothing follows.

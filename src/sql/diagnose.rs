@@ -4,6 +4,7 @@
 //! The parser carries errors as plain text. Our own routines put hint and place behind the message, parted by
 //! [`PART`]; what `sqlparser` itself says ends in ` at Line: 3, Column: 7` and is reworded here.
 
+use sqlparser::keywords::ALL_KEYWORDS;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Location, Span as TokenSpan, Token, TokenWithSpan, TokenizerError};
 
@@ -42,8 +43,8 @@ pub(super) fn expected(parser: &Parser, what: &str) -> ParserError {
     ParserError::ParserError(format!("Expected: {what}, found: {token}{}", token.span.start))
 }
 
-/// What the parser says about `tokens`, in plain words.
-pub(super) fn parser_error(error: ParserError, tokens: &[TokenWithSpan]) -> Error {
+/// What the parser says about `tokens` when it has come to the one at `reached`, in plain words.
+pub(super) fn parser_error(error: ParserError, tokens: &[TokenWithSpan], reached: usize) -> Error {
     let text = match error {
         ParserError::RecursionLimitExceeded => {
             return Error::sql("the SQL nests too deeply").hint("use WITH or views");
@@ -68,42 +69,62 @@ pub(super) fn parser_error(error: ParserError, tokens: &[TokenWithSpan]) -> Erro
         None => (text.as_str(), None),
     };
     let place = place.and_then(|(line, column)| Some((line.parse().ok()?, column.parse().ok()?)));
-    foreign_error(message, place, tokens)
+    foreign_error(message, place, tokens, reached)
 }
 
 /// Rewords `Expected: X, found: Y`.
-fn foreign_error(message: &str, place: Option<(u64, u64)>, tokens: &[TokenWithSpan]) -> Error {
-    let at = place.and_then(|(line, column)| {
-        let location = Location::new(line, column);
-        let index = tokens.partition_point(|token| token.span.start < location);
-        tokens.get(index).filter(|token| token.span.start == location).map(|_| index)
+fn foreign_error(message: &str, place: Option<(u64, u64)>, tokens: &[TokenWithSpan], reached: usize) -> Error {
+    let reworded = message.strip_prefix("Expected").map(|rest| rest.trim_start_matches([':', ' ']));
+    let Some((wanted, found)) = reworded.and_then(|rest| rest.split_once(", found: ")) else {
+        let place = place.and_then(|place| index_at(place, tokens)).map(|index| tokens[index].span);
+        let span = place.map(|span| span_between(span, span)).or_else(|| end_of(tokens));
+        return Error::sql(lower_first(message.strip_prefix("sql parser error: ").unwrap_or(message))).at(span);
+    };
+    // Some errors come without a place, or with that of the next token; theirs is the last one that reads the same.
+    let reads = |index: &usize| tokens[*index].token.to_string() == found;
+    let at = place.and_then(|place| index_at(place, tokens)).filter(reads).or_else(|| {
+        let last = (reached + 1).min(tokens.len());
+        (last.saturating_sub(4)..last).rev().find(reads)
     });
     let span = at.map(|index| span_between(tokens[index].span, tokens[index].span)).or_else(|| end_of(tokens));
-    let Some((wanted, found)) = message.strip_prefix("Expected: ").and_then(|rest| rest.split_once(", found: ")) else {
-        let message = message.strip_prefix("sql parser error: ").unwrap_or(message);
-        return Error::sql(lower_first(message)).at(span);
-    };
+    if found.eq_ignore_ascii_case("SYSTEM_TIME") {
+        return Error::sql("FOR SYSTEM_TIME AS OF is out of place here")
+            .at(span)
+            .hint("it stands directly behind the name of a table or view, before the alias");
+    }
     let wanted = match wanted {
-        "end of statement" => "the statement to end",
-        "an expression" => "an expression",
-        other => other,
+        "end of statement" => "the statement to end".to_string(),
+        symbol if !symbol.contains(char::is_alphanumeric) && !symbol.contains('\'') => format!("'{symbol}'"),
+        other => other.to_string(),
     };
     let found = match at {
         Some(_) => format!("'{}'", cut(found)),
         None => "the end of the statement".to_string(),
     };
     let error = Error::sql(format!("expected {wanted}, found {found}")).at(span);
-    match hint_for(at, tokens) {
+    match hint_for(&wanted, at, tokens) {
         Some(hint) => error.hint(hint),
         None => error,
     }
 }
 
-/// What is likely meant, judged by the token that does not fit and the one before it.
-fn hint_for(at: Option<usize>, tokens: &[TokenWithSpan]) -> Option<String> {
+fn index_at((line, column): (u64, u64), tokens: &[TokenWithSpan]) -> Option<usize> {
+    let location = Location::new(line, column);
+    let index = tokens.partition_point(|token| token.span.start < location);
+    tokens.get(index).filter(|token| token.span.start == location).map(|_| index)
+}
+
+/// What is likely meant, judged by the token that does not fit and those before it.
+fn hint_for(wanted: &str, at: Option<usize>, tokens: &[TokenWithSpan]) -> Option<String> {
     let at = at?;
-    let token = &tokens[at].token;
-    if let Token::Char(character) = token {
+    let solid: Vec<&Token> = tokens[..=at]
+        .iter()
+        .rev()
+        .map(|token| &token.token)
+        .filter(|token| !matches!(token, Token::Whitespace(_)))
+        .take(3)
+        .collect();
+    if let Token::Char(character) = solid[0] {
         return match character {
             '“' | '”' | '„' => {
                 Some("names stand in backticks (`name`), strings in single quotes ('text')".into())
@@ -112,34 +133,69 @@ fn hint_for(at: Option<usize>, tokens: &[TokenWithSpan]) -> Option<String> {
             _ => None,
         };
     }
-    let solid: Vec<usize> =
-        (0..=at).rev().filter(|i| !matches!(tokens[*i].token, Token::Whitespace(_))).take(3).collect();
-    let is_first = solid.len() == 1;
-    for index in &solid {
-        let Token::Word(word) = &tokens[*index].token else { continue };
-        if word.quote_style.is_some() || word.value.len() < 3 {
-            continue;
-        }
-        let known: &[&str] = if is_first { STATEMENTS } else { CLAUSES };
-        if known.iter().any(|keyword| keyword.eq_ignore_ascii_case(&word.value)) {
-            continue;
-        }
-        if let Some(keyword) = nearest(&word.value, known.iter().copied()) {
-            return Some(format!("did you mean {keyword} instead of {}?", word.value));
-        }
+    if solid.get(1) == Some(&&Token::Comma) && wanted == "an expression" {
+        return Some("is the comma before it one too many?".to_string());
     }
-    if let Token::Word(word) = token
-        && word.quote_style.is_none()
-        && is_reserved(&word.value)
-    {
-        return Some(format!("{0} is a reserved word; as a name it stands in backticks: `{0}`", word.value));
+    let known = if solid.len() == 1 { STATEMENTS } else { CLAUSES };
+    if let Some(hint) = solid.iter().find_map(|token| mistyped(plain_word(token)?, known)) {
+        return Some(hint);
+    }
+    if let Some(word) = plain_word(solid[0]).filter(|word| is_reserved(word)) {
+        return match word.to_ascii_uppercase().as_str() {
+            "GROUP" | "ORDER" | "PARTITION" => Some(format!("write {word} BY …")),
+            _ if ["name", "column", "identifier"].iter().any(|name| wanted.contains(name)) => {
+                Some(format!("{word} is a reserved word; as a name it stands in backticks: `{word}`"))
+            }
+            _ => None,
+        };
     }
     // `SELECT a b c`: the alias is taken, so that the next word comes as a surprise.
-    let before = solid.get(1).map(|index| &tokens[*index].token);
-    let starts_value = matches!(token, Token::Word(_) | Token::SingleQuotedString(_) | Token::Number(..));
-    let ends_value =
-        matches!(before, Some(Token::Word(_) | Token::SingleQuotedString(_) | Token::Number(..) | Token::RParen));
-    (starts_value && ends_value).then(|| "is a comma missing here?".to_string())
+    let is_value = |token: &Token| match token {
+        Token::Word(word) => word.quote_style.is_some() || !is_reserved(&word.value),
+        Token::SingleQuotedString(_) | Token::Number(..) => true,
+        _ => false,
+    };
+    let lists = wanted == "the statement to end" || wanted.contains("','") || wanted.contains("')'");
+    let before = solid.get(1).is_some_and(|token| is_value(token) || **token == Token::RParen || is_type(token));
+    (lists && is_value(solid[0]) && before).then(|| "is a comma missing here?".to_string())
+}
+
+fn plain_word(token: &Token) -> Option<&str> {
+    match token {
+        Token::Word(word) if word.quote_style.is_none() => Some(&word.value),
+        _ => None,
+    }
+}
+
+/// The end of a column's declaration.
+fn is_type(token: &Token) -> bool {
+    plain_word(token).is_some_and(super::type_syntax::is_type_name)
+}
+
+/// The keyword that a word, itself none, was meant to be.
+fn mistyped(word: &str, known: &[&str]) -> Option<String> {
+    let is_keyword = ALL_KEYWORDS.binary_search(&word.to_ascii_uppercase().as_str()).is_ok();
+    if word.len() < 3
+        || (is_keyword && known.iter().any(|keyword| keyword.eq_ignore_ascii_case(word)))
+        || is_reserved(word)
+    {
+        return None;
+    }
+    let swapped = known.iter().copied().find(|keyword| is_swap(word, keyword));
+    let keyword = swapped.or_else(|| nearest(word, known.iter().copied()).filter(|_| !is_keyword))?;
+    (!keyword.eq_ignore_ascii_case(word)).then(|| format!("did you mean {keyword} instead of {word}?"))
+}
+
+/// Whether two neighbouring letters are the only difference: `FORM` for `FROM`.
+fn is_swap(word: &str, keyword: &str) -> bool {
+    let word: Vec<u8> = word.bytes().map(|byte| byte.to_ascii_uppercase()).collect();
+    let keyword = keyword.as_bytes();
+    let Some(first) = word.iter().zip(keyword).position(|(a, b)| a != b) else { return false };
+    word.len() == keyword.len()
+        && first + 1 < word.len()
+        && word[first] == keyword[first + 1]
+        && word[first + 1] == keyword[first]
+        && word[first + 2..] == keyword[first + 2..]
 }
 
 /// What the tokenizer says.

@@ -18,14 +18,16 @@
 
 use sqlparser::ast::{
     CastKind, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList,
-    FunctionArguments, Ident, ObjectName, Value,
+    FunctionArguments, Ident, ObjectName, TrimWhereField, UnaryOperator, Value,
 };
+use sqlparser::dialect::{Dialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::{Span, Token};
 
 use super::cursor::{Parse, accept, list, name, object_name, require, require_token, token_at, word_at};
 use super::diagnose::{expected, refuse};
+use super::dialect::FlinkDialect;
 use super::type_syntax::{as_data_type, parse_type};
 use super::{interval, json};
 
@@ -49,6 +51,7 @@ pub(super) fn parse_prefix(parser: &mut Parser) -> Parse<Option<Expr>> {
             return parser.parse_identifier().map(|name| Some(Expr::Identifier(name)));
         }
         Token::Word(_) => {}
+        Token::Minus => return minus(parser).map(Some),
         _ => return Ok(None),
     }
     let Some(word) = word_at(parser, 0) else { return Ok(None) };
@@ -56,13 +59,60 @@ pub(super) fn parse_prefix(parser: &mut Parser) -> Parse<Option<Expr>> {
     match word.to_ascii_uppercase().as_str() {
         "TABLE" => table_argument(parser).map(Some),
         "MAP" if token_at(parser, 1, &Token::LBracket) => map(parser).map(Some),
-        "INTERVAL" => interval::parse(parser),
+        "INTERVAL" => interval::parse(parser).map(Some),
         "CAST" if called => cast(parser, CastKind::Cast).map(Some),
         "TRY_CAST" if called => cast(parser, CastKind::TryCast).map(Some),
+        "TRIM" if called => trim(parser),
+        "POSITION" if called => position(parser).map(Some),
         "FLOOR" | "CEIL" | "CEILING" if called => round_to_unit(parser).map(Some),
         name if called && name.starts_with("JSON_") => json::parse_call(parser),
         _ => Ok(None),
     }
+}
+
+/// `-x`. A minus in a minus is put in parentheses: printed, `--x` would be a comment.
+fn minus(parser: &mut Parser) -> Parse<Expr> {
+    parser.advance_token();
+    let mut operand = parser.parse_subexpr(FlinkDialect.prec_value(Precedence::MulDivModOp))?;
+    if matches!(operand, Expr::UnaryOp { op: UnaryOperator::Minus, .. }) {
+        operand = Expr::Nested(Box::new(operand));
+    }
+    Ok(Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(operand) })
+}
+
+/// `POSITION(a IN b)`, or a call. `sqlparser` tries one form after the other, which takes exponential time when nested.
+fn position(parser: &mut Parser) -> Parse<Expr> {
+    let name = parser.parse_identifier()?;
+    parser.advance_token();
+    let first = parser.parse_subexpr(FlinkDialect.prec_value(Precedence::Between))?;
+    let position = if accept(parser, &["IN"]) {
+        Expr::Position { expr: Box::new(first), r#in: Box::new(parser.parse_expr()?) }
+    } else {
+        let mut arguments = vec![first];
+        while parser.consume_token(&Token::Comma) {
+            arguments.push(parser.parse_expr()?);
+        }
+        Expr::Function(function(name, arguments, vec![]))
+    };
+    require_token(parser, &Token::RParen)?;
+    Ok(position)
+}
+
+/// `TRIM(LEADING FROM s)`, which `sqlparser` reads only with the characters to trim.
+fn trim(parser: &mut Parser) -> Parse<Option<Expr>> {
+    let side = match word_at(parser, 2).map(str::to_ascii_uppercase).as_deref() {
+        Some("BOTH") => TrimWhereField::Both,
+        Some("LEADING") => TrimWhereField::Leading,
+        Some("TRAILING") => TrimWhereField::Trailing,
+        _ => return Ok(None),
+    };
+    if !word_at(parser, 3).is_some_and(|word| word.eq_ignore_ascii_case("FROM")) {
+        return Ok(None);
+    }
+    (0..4).for_each(|_| parser.advance_token());
+    let expr = Box::new(parser.parse_expr()?);
+    require_token(parser, &Token::RParen)?;
+    Ok(Some(Expr::Trim { expr, trim_where: Some(side), trim_what: None, trim_characters: None }))
 }
 
 /// Whether a word before this token is a plain name: neither a call nor the type of a literal.

@@ -23,17 +23,17 @@ const UNITS: &[(&str, bool, i128)] = &[
 /// The index of SECOND.
 const SECOND: usize = 7;
 
-/// `INTERVAL [-] 'value' unit[(p)] [TO unit[(p)]]`; `None` if INTERVAL is used as a name.
-pub(super) fn parse(parser: &mut Parser) -> Parse<Option<Expr>> {
+/// `INTERVAL [-] 'value' unit[(p)] [TO unit[(p)]]`.
+pub(super) fn parse(parser: &mut Parser) -> Parse<Expr> {
     let signed = matches!(parser.peek_nth_token_ref(1).token, Token::Minus | Token::Plus);
     let literal = parser.peek_nth_token_ref(if signed { 2 } else { 1 }).clone();
     let value = match &literal.token {
         Token::SingleQuotedString(value) => value.trim().to_string(),
-        Token::Number(value, _) => {
-            let hint = format!("write INTERVAL '{value}' …");
-            return Err(refuse(&literal, "the value of an interval stands in quotes", &hint));
+        Token::Number(value, _) => value.clone(),
+        _ => {
+            let hint = "write INTERVAL '1' DAY; as a name it stands in backticks: `INTERVAL`";
+            return Err(refuse(parser.peek_token_ref(), "INTERVAL needs a value in quotes and a unit", hint));
         }
-        _ => return Ok(None),
     };
     parser.advance_token();
     let negative = signed && parser.next_token().token == Token::Minus;
@@ -63,7 +63,7 @@ pub(super) fn parse(parser: &mut Parser) -> Parse<Option<Expr>> {
         (compound(digits, first, last).ok_or_else(wrong)?, field)
     };
     let amount = if minus { format!("-{amount}") } else { amount };
-    Ok(Some(interval(&literal, amount, field)))
+    Ok(interval(&literal, amount, field))
 }
 
 fn interval(literal: &TokenWithSpan, amount: String, unit: usize) -> Expr {

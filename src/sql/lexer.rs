@@ -104,7 +104,7 @@ impl<'a> Iterator for Script<'a> {
         if !ended && self.failure.is_some() {
             return self.broken_rest(first, tokens);
         }
-        while tokens.last().is_some_and(|token| matches!(token.token, Token::Whitespace(_))) {
+        while tokens.last().is_some_and(|token| is_white(&token.token)) {
             tokens.pop();
             ranges.pop();
         }
@@ -156,6 +156,7 @@ impl<'a> Piece<'a> {
                 .at(Some(span_between(token.span, token.span)))
                 .hint("names stand in backticks (`name`), strings in single quotes ('text')"));
         }
+        depth::check(&self.tokens)?;
         let tokens = std::mem::take(&mut self.tokens);
         let ranges = std::mem::take(&mut self.ranges);
         for (token, range) in tokens.into_iter().zip(ranges) {
@@ -172,7 +173,7 @@ impl<'a> Piece<'a> {
                 _ => self.push(token.token, token.span, range),
             }
         }
-        depth::check(&self.tokens)
+        Ok(())
     }
 
     fn push(&mut self, token: Token, span: TokenSpan, range: Range<usize>) {
@@ -245,6 +246,15 @@ impl StatementSetEnd {
             self.inside = self.first.ends_with(&["STATEMENT", "SET", "BEGIN"].map(String::from))
                 || self.first == ["BEGIN", "STATEMENT", "SET"];
         }
+    }
+}
+
+/// White space and comments, but not hints.
+fn is_white(token: &Token) -> bool {
+    match token {
+        Token::Whitespace(Whitespace::MultiLineComment(comment)) => !comment.starts_with('+'),
+        Token::Whitespace(_) => true,
+        _ => false,
     }
 }
 

@@ -12,7 +12,8 @@
 //! 5. If something does not fit, `diagnose` says in plain words what was expected, where, and what may be meant.
 //!
 //! A statement is a variant of [`Statement`], an arm in `statements`, and a case in `tests`. Everything printed from a
-//! tree reads back as the same tree; computed columns and watermarks are kept as such text.
+//! tree reads back as the same tree; computed columns and watermarks are kept as such text. (One exception: `sqlparser`
+//! prints the alias of a versioned table before `FOR SYSTEM_TIME AS OF`; views keep their query as it was written.)
 
 mod create;
 mod cursor;
@@ -43,12 +44,16 @@ pub(crate) use rewrite::table_hints;
 pub use statement::*;
 pub(crate) use type_syntax::sql_type_of;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::limits;
 use crate::types::SqlType;
 use cursor::{Parse, at_end};
 use dialect::FlinkDialect;
 use lexer::{Piece, Script};
+
+/// Subqueries that are parsed once more to find the one that is wrong, and tokens of a statement for which that is done.
+const SUBQUERIES_TRIED: usize = 32;
+const TOKENS_TRIED: usize = 50_000;
 
 /// All statements of a script; spans are places in the script.
 ///
@@ -114,18 +119,63 @@ fn parse_piece(piece: Piece) -> Result<Parsed> {
 /// Runs `parse` over all tokens of the piece.
 fn parse_whole<T>(mut piece: Piece, parse: impl FnOnce(&mut Parser, &Piece) -> Parse<T>) -> Result<T> {
     piece.prepare()?;
-    let tokens = std::mem::take(&mut piece.tokens);
-    let mut parser =
-        Parser::new(&FlinkDialect).with_recursion_limit(limits::SQL_DEPTH).with_tokens_with_locations(tokens);
+    let mut parser = parser_of(std::mem::take(&mut piece.tokens));
     let parsed = parse(&mut parser, &piece).and_then(|parsed| match at_end(&parser) {
         true => Ok(parsed),
         false => Err(diagnose::expected(&parser, "end of statement")),
     });
-    parsed.map_err(|error| diagnose::parser_error(error, &all_tokens(&parser)))
+    parsed.map_err(|error| {
+        let tokens: Vec<TokenWithSpan> =
+            (0..).map(|index| parser.token_at(index)).take_while(|token| token.token != Token::EOF).cloned().collect();
+        let error = diagnose::parser_error(error, &tokens, parser.get_current_index());
+        subquery_error(&tokens).unwrap_or(error)
+    })
 }
 
-fn all_tokens(parser: &Parser) -> Vec<TokenWithSpan> {
-    (0..).map(|index| parser.token_at(index)).take_while(|token| token.token != Token::EOF).cloned().collect()
+fn parser_of(tokens: Vec<TokenWithSpan>) -> Parser<'static> {
+    Parser::new(&FlinkDialect).with_recursion_limit(limits::SQL_DEPTH).with_tokens_with_locations(tokens)
+}
+
+/// The error inside the last subquery that is wrong by itself. Where a parenthesis may open a query or a join,
+/// `sqlparser` tries both, and complains about the second: that would point at the wrong place.
+fn subquery_error(tokens: &[TokenWithSpan]) -> Option<Error> {
+    if tokens.len() > TOKENS_TRIED {
+        return None;
+    }
+    let mut open: Vec<usize> = Vec::new();
+    let mut subqueries: Vec<std::ops::Range<usize>> = Vec::new();
+    let mut after_open = false;
+    for (index, token) in tokens.iter().enumerate() {
+        match &token.token {
+            Token::Whitespace(_) => continue,
+            Token::LParen => open.push(index + 1),
+            Token::RParen => {
+                let start = open.pop()?;
+                subqueries.iter_mut().filter(|subquery| subquery.start == start).for_each(|found| found.end = index);
+            }
+            Token::Word(word) if after_open && word.quote_style.is_none() => {
+                if let (Some(start), "SELECT") = (open.last(), word.value.to_ascii_uppercase().as_str()) {
+                    subqueries.push(*start..tokens.len());
+                }
+            }
+            _ => {}
+        }
+        after_open = token.token == Token::LParen;
+        if subqueries.len() > SUBQUERIES_TRIED {
+            return None;
+        }
+    }
+    subqueries.into_iter().rev().find_map(|range| {
+        let closed = range.end < tokens.len();
+        let inner = &tokens[range];
+        let mut parser = parser_of(inner.to_vec());
+        let wrong = match parser.parse_query() {
+            Err(error) => Some(error),
+            Ok(_) if closed && !at_end(&parser) => Some(diagnose::expected(&parser, "')'")),
+            Ok(_) => None,
+        };
+        wrong.map(|error| diagnose::parser_error(error, inner, parser.get_current_index()))
+    })
 }
 
 /// Pattern matching is a sublanguage of its own; it is found by its word, so that the message can say so.

@@ -18,6 +18,7 @@ pub struct Parsed {
 
 /// What a statement says.
 #[derive(Debug, Clone)]
+#[expect(clippy::enum_variant_names, reason = "a statement set is what SQL calls it")]
 pub enum Statement {
     /// `CREATE TABLE`
     CreateTable(Box<CreateTable>),
@@ -126,6 +127,8 @@ pub struct CreateTable {
     pub or_replace: bool,
     /// Columns in order.
     pub columns: Vec<ColumnDeclaration>,
+    /// `(a, b)` before `AS query`: the query's columns by their names, in the order wanted; empty if none are given.
+    pub column_order: Vec<Ident>,
     /// `WATERMARK FOR column AS expression`
     pub watermark: Option<WatermarkDeclaration>,
     /// `PRIMARY KEY (…) NOT ENFORCED`, on a column or apart; empty if none.
@@ -175,6 +178,7 @@ pub struct ColumnDeclaration {
 
 /// What a column of `CREATE TABLE` is.
 #[derive(Debug, Clone)]
+#[expect(clippy::large_enum_variant, reason = "a table has few columns, and they are not copied about")]
 pub enum DeclaredColumn {
     /// `name TYPE [NOT NULL]`
     Physical {

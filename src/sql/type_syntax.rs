@@ -95,8 +95,16 @@ fn nullability(parser: &mut Parser) -> bool {
     if accept(parser, &["NOT", "NULL"]) {
         return false;
     }
-    accept(parser, &["NULL"]);
+    // In `RETURNING INT NULL ON EMPTY` the NULL is not the type's.
+    if !at(parser, &["NULL", "ON"]) {
+        accept(parser, &["NULL"]);
+    }
     true
+}
+
+/// Whether an unquoted word is the name of a type.
+pub(super) fn is_type_name(word: &str) -> bool {
+    NAMES.iter().any(|name| name.eq_ignore_ascii_case(word))
 }
 
 fn parse_base(parser: &mut Parser, depth: usize) -> Parse<SqlType> {
