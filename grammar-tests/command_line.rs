@@ -56,8 +56,8 @@ fn a_table_result_is_what_the_changes_leave_behind() {
 
 #[test]
 fn errors_point_at_the_place_and_set_the_exit_code() {
-    let ended = call(&folder(), &["-e", "SELECT 1;\nSELEC 2"]);
-    assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""), "{}", ended.stderr);
+    let ended = call(&folder(), &["-e", "SELECT 1;\nSELEC 2", "--format", "changelog"]);
+    check(&ended, 1, "+I 1\n");
     assert!(ended.stderr.contains("-e:2:1: error: ") && ended.stderr.contains(" 2 | SELEC 2\n"), "{}", ended.stderr);
 
     let ended = execute("SELECT usr FROM clicks", &[]);
