@@ -182,4 +182,3 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 }
-

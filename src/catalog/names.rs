@@ -172,8 +172,11 @@ impl Catalog {
                 return Ok(true);
             }
             if !temporary && database.temporary.get(&name.object).is_some_and(wanted) {
-                return Err(Error::sql(format!("'{}' is a temporary {noun}", name.object))
-                    .hint(format!("DROP TEMPORARY {} {}", noun.to_uppercase(), name.object)));
+                return Err(Error::sql(format!("'{}' is a temporary {noun}", name.object)).hint(format!(
+                    "DROP TEMPORARY {} {}",
+                    noun.to_uppercase(),
+                    name.object
+                )));
             }
         }
         if if_exists {

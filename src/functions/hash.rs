@@ -49,7 +49,9 @@ fn sha2(call: &Call<'_>) -> Result<ArrayRef> {
             384 => push_digest::<Sha384>(text, to),
             512 => push_digest::<Sha512>(text, to),
             other => {
-                return Err(call.error(format!("there is no digest of {other} bits")).hint("224, 256, 384 and 512 are"));
+                return Err(call
+                    .error(format!("there is no digest of {other} bits"))
+                    .hint("224, 256, 384 and 512 are"));
             }
         }
         Ok(Some(()))

@@ -9,7 +9,9 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, StructArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field};
-use datafusion_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
+use datafusion_expr::{
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
 
 use super::function::{Arguments, Call, Entry, Typing};
 use super::parameter::Parameter::{self, Interval, Row, Temporal};
@@ -97,7 +99,10 @@ fn outside_plan(call: &Call<'_>) -> Result<ArrayRef> {
 
 /// Puts a window's three columns into the row that `TUMBLE(…)` in `GROUP BY` stands for, of type `row`.
 pub fn pack_window(row: DataType) -> Arc<ScalarUDF> {
-    Arc::new(ScalarUDF::new_from_impl(PackWindow { row, signature: Signature::any(COLUMNS.len(), Volatility::Immutable) }))
+    Arc::new(ScalarUDF::new_from_impl(PackWindow {
+        row,
+        signature: Signature::any(COLUMNS.len(), Volatility::Immutable),
+    }))
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]

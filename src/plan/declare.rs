@@ -132,8 +132,10 @@ fn watermark(create: &CreateTable, names: &Names<'_>, definition: &mut TableDefi
     let column = known(definition, &declared.column.value, span, "WATERMARK FOR")?;
     let sql_type = definition.columns[column].sql_type.clone();
     if !matches!(sql_type, SqlType::Timestamp(0..=3) | SqlType::TimestampLtz(0..=3)) {
-        return Err(Error::sql(format!("WATERMARK FOR '{}' needs TIMESTAMP(3) or TIMESTAMP_LTZ(3), and it is {sql_type}",
-            declared.column.value))
+        return Err(Error::sql(format!(
+            "WATERMARK FOR '{}' needs TIMESTAMP(3) or TIMESTAMP_LTZ(3), and it is {sql_type}",
+            declared.column.value
+        ))
         .at(span)
         .hint("declare the column with that type, or a computed column such as ts AS TO_TIMESTAMP(text)"));
     }

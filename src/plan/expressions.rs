@@ -99,11 +99,7 @@ impl ExprPlanner for FlinkExpressions {
         self.call("overlay", arguments)
     }
 
-    fn plan_struct_literal(
-        &self,
-        arguments: Vec<Expr>,
-        is_named_struct: bool,
-    ) -> BindResult<PlannerResult<Vec<Expr>>> {
+    fn plan_struct_literal(&self, arguments: Vec<Expr>, is_named_struct: bool) -> BindResult<PlannerResult<Vec<Expr>>> {
         if is_named_struct {
             return Ok(PlannerResult::Original(arguments));
         }
@@ -178,10 +174,7 @@ pub(super) fn comparable(
     let (left_type, right_type) = (SqlType::of_field(left_field), SqlType::of_field(right_field));
     let common = functions::comparison_type(&left_type, &right_type, equality)
         .map_err(|error| wrap(error.at(span_in(&left).or_else(|| span_in(&right)))))?;
-    Ok((
-        widen(left, left_field.data_type(), &common),
-        widen(right, right_field.data_type(), &common),
-    ))
+    Ok((widen(left, left_field.data_type(), &common), widen(right, right_field.data_type(), &common)))
 }
 
 fn arithmetic_operator(op: &BinaryOperator) -> Option<functions::ArithmeticOperator> {
@@ -199,6 +192,5 @@ fn arithmetic_operator(op: &BinaryOperator) -> Option<functions::ArithmeticOpera
 /// The error for a type that a place does not take.
 pub(super) fn mismatch(what: &str, types: &[SqlType]) -> Error {
     let names: Vec<String> = types.iter().map(ToString::to_string).collect();
-    Error::sql(format!("{what} have types without a common one: {}", names.join(", ")))
-        .hint("CAST them to one type")
+    Error::sql(format!("{what} have types without a common one: {}", names.join(", "))).hint("CAST them to one type")
 }

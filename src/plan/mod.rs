@@ -114,7 +114,9 @@ impl Planner<'_> {
         for insert in inserts {
             let table = self.target(insert)?;
             if insert.overwrite {
-                return Err(Error::sql("INSERT OVERWRITE is not supported yet").at(Span::from_ast(insert.target.span())));
+                return Err(
+                    Error::sql("INSERT OVERWRITE is not supported yet").at(Span::from_ast(insert.target.span()))
+                );
             }
             let plan = self.bind(&insert.source)?;
             translation.announce(&plan)?;

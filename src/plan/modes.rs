@@ -55,9 +55,7 @@ fn inherited_mode(graph: &StreamGraph, id: NodeId) -> Option<ChangelogMode> {
             | NodeKind::Sink { .. }
             | NodeKind::Collect
     );
-    passes.then(|| {
-        node.inputs.iter().fold(ChangelogMode::NONE, |mode, edge| mode.union(graph.nodes[edge.from].mode))
-    })
+    passes.then(|| node.inputs.iter().fold(ChangelogMode::NONE, |mode, edge| mode.union(graph.nodes[edge.from].mode)))
 }
 
 /// Puts a `DropUpdateBefore` before a sink that takes no `-U` where its input still has them (a source that always

@@ -98,9 +98,8 @@ impl WindowFunction {
         span: Option<Span>,
     ) -> BindResult<LogicalPlan> {
         let arguments = self.in_order(arguments).map_err(|error| wrap(error.at(span).hint(self.usage())))?;
-        let missing = |what: &str| {
-            wrap(Error::sql(format!("{} needs {what}", self.name())).at(span).hint(self.usage()))
-        };
+        let missing =
+            |what: &str| wrap(Error::sql(format!("{} needs {what}", self.name())).at(span).hint(self.usage()));
         let mut arguments = arguments.into_iter();
         let data = arguments.next().flatten().ok_or_else(|| missing("a table"))?;
         let time = arguments.next().flatten().ok_or_else(|| missing("a time column"))?;

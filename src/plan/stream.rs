@@ -218,7 +218,9 @@ impl StreamGraph {
             calls.iter().map(one).collect::<Vec<_>>().join(", ")
         };
         let words = match &node.kind {
-            NodeKind::Source { table, .. } => format!("connector {}", table.options.get("connector").unwrap_or_default()),
+            NodeKind::Source { table, .. } => {
+                format!("connector {}", table.options.get("connector").unwrap_or_default())
+            }
             NodeKind::GroupAggregate { keys, aggregates, append_only_input, .. } => {
                 format!("keys [{}] aggregates [{}] append-only {append_only_input}", types(keys), calls(aggregates))
             }

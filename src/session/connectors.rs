@@ -163,8 +163,9 @@ impl Source for BatchSource {
             None => splits.push(BatchSplit { first: subtask, step: parallelism, next: subtask, row: 0 }),
             Some(positions) => {
                 for (index, position) in positions.iter().enumerate() {
-                    let split: BatchSplit = serde_json::from_value(position.position.clone())
-                        .map_err(|error| Error::state(format!("the position of split '{}': {error}", position.split)))?;
+                    let split: BatchSplit = serde_json::from_value(position.position.clone()).map_err(|error| {
+                        Error::state(format!("the position of split '{}': {error}", position.split))
+                    })?;
                     if index % parallelism == subtask {
                         splits.push(split);
                     }

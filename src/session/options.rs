@@ -15,21 +15,33 @@ pub(super) const KNOWN: &[(&str, &str, &str)] = &[
     ("execution.runtime-mode", "streaming", "'batch': bounded inputs only, and only the final rows come out"),
     ("parallelism.default", "", "subtasks an operator; the number of cores if not set"),
     ("pipeline.name", "", "name of the next jobs, and of their folder among the checkpoints"),
-    ("pipeline.auto-watermark-interval", "200 ms", "a watermark is emitted when event time has moved by more than this"),
+    (
+        "pipeline.auto-watermark-interval",
+        "200 ms",
+        "a watermark is emitted when event time has moved by more than this",
+    ),
     ("table.local-time-zone", "UTC", "zone in which TIMESTAMP_LTZ is shown and cast"),
     ("table.dml-sync", "false", "'true': INSERT returns when its job has ended"),
     ("table.exec.mini-batch.enabled", "false", "aggregates emit net changes per bundle instead of every change"),
     ("table.exec.mini-batch.allow-latency", "0 ms", "a bundle closes after this time"),
     ("table.exec.mini-batch.size", "-1", "a bundle closes after so many rows"),
     ("table.exec.state.ttl", "0 ms", "state of a key that is idle for longer is dropped; 0: never"),
-    ("table.exec.source.idle-timeout", "0 ms", "a source without rows for longer does not hold back event time; 0: never"),
+    (
+        "table.exec.source.idle-timeout",
+        "0 ms",
+        "a source without rows for longer does not hold back event time; 0: never",
+    ),
     ("execution.checkpointing.interval", "", "time between checkpoints; none if not set"),
     ("execution.checkpointing.dir", "", "folder of the checkpoints; the same script goes on from there"),
     ("execution.checkpointing.mode", "EXACTLY_ONCE", "or AT_LEAST_ONCE: barriers are not aligned"),
     ("execution.checkpointing.timeout", "10 min", "a checkpoint that takes longer has failed"),
     ("execution.checkpointing.min-pause", "0 ms", "least time between two checkpoints"),
     ("execution.checkpointing.num-retained", "1", "completed checkpoints that are kept"),
-    ("execution.checkpointing.tolerable-failed-checkpoints", "0", "failed checkpoints in a row that do not fail the job"),
+    (
+        "execution.checkpointing.tolerable-failed-checkpoints",
+        "0",
+        "failed checkpoints in a row that do not fail the job",
+    ),
     ("execution.state-recovery.path", "", "savepoint or checkpoint to begin from"),
     ("execution.state-recovery.fresh", "false", "ours: begin anew although there are checkpoints"),
     ("execution.state-recovery.ignore-unclaimed-state", "false", "go on although saved state fits no operator"),
@@ -52,7 +64,11 @@ impl SessionOptions {
         if let Some(value) = self.set.get(key) {
             return Some(value.clone());
         }
-        KNOWN.iter().find(|(name, ..)| *name == key).filter(|(_, value, _)| !value.is_empty()).map(|(_, v, _)| (*v).into())
+        KNOWN
+            .iter()
+            .find(|(name, ..)| *name == key)
+            .filter(|(_, value, _)| !value.is_empty())
+            .map(|(_, v, _)| (*v).into())
     }
 
     /// Sets an option. Names that the engine does not know are kept: a script written for Flink sets many.
@@ -92,7 +108,10 @@ impl SessionOptions {
             "execution.checkpointing.num-retained" | "execution.checkpointing.tolerable-failed-checkpoints" => {
                 self.integer(key)?;
             }
-            _ if KNOWN.iter().any(|(name, default, _)| *name == key && default.ends_with(['s', 'n']) && default.contains(' ')) => {
+            _ if KNOWN
+                .iter()
+                .any(|(name, default, _)| *name == key && default.ends_with(['s', 'n']) && default.contains(' ')) =>
+            {
                 self.duration(key)?;
             }
             "execution.checkpointing.interval" => drop(self.duration(key)?),
@@ -149,7 +168,9 @@ impl SessionOptions {
 
     pub(super) fn duration(&self, key: &str) -> Result<Option<Duration>> {
         self.get(key)
-            .map(|text| parse_duration(&text).ok_or_else(|| invalid(key, &text, "a duration such as '10 s' or '1 min'")))
+            .map(|text| {
+                parse_duration(&text).ok_or_else(|| invalid(key, &text, "a duration such as '10 s' or '1 min'"))
+            })
             .transpose()
     }
 
@@ -232,12 +253,17 @@ impl SessionOptions {
         match strategy.to_ascii_lowercase().as_str() {
             "" | "none" | "off" | "disable" => Ok(RestartStrategy::None),
             "fixed-delay" | "fixeddelay" => Ok(RestartStrategy::FixedDelay {
-                attempts: u32::try_from(self.integer("restart-strategy.fixed-delay.attempts")?.unwrap_or(1)).unwrap_or(0),
+                attempts: u32::try_from(self.integer("restart-strategy.fixed-delay.attempts")?.unwrap_or(1))
+                    .unwrap_or(0),
                 delay: self.duration("restart-strategy.fixed-delay.delay")?.unwrap_or(Duration::from_secs(1)),
             }),
             "exponential-delay" | "exponentialdelay" => Ok(RestartStrategy::ExponentialDelay {
-                initial: self.duration("restart-strategy.exponential-delay.initial-backoff")?.unwrap_or(Duration::from_secs(1)),
-                maximum: self.duration("restart-strategy.exponential-delay.max-backoff")?.unwrap_or(Duration::from_secs(60)),
+                initial: self
+                    .duration("restart-strategy.exponential-delay.initial-backoff")?
+                    .unwrap_or(Duration::from_secs(1)),
+                maximum: self
+                    .duration("restart-strategy.exponential-delay.max-backoff")?
+                    .unwrap_or(Duration::from_secs(60)),
                 multiplier: 1.5,
                 attempts: None,
             }),

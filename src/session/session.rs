@@ -83,7 +83,10 @@ impl Session {
     /// If a quote or comment is not closed.
     pub fn split(&self, script: &str) -> Result<Vec<ScriptStatement>> {
         let parts = sql::split_script(script)?;
-        Ok(parts.into_iter().map(|(text, line)| ScriptStatement { client: client_command(&text), text, line }).collect())
+        Ok(parts
+            .into_iter()
+            .map(|(text, line)| ScriptStatement { client: client_command(&text), text, line })
+            .collect())
     }
 
     /// Runs one statement. Spans in its error are relative to `sql`.
@@ -220,9 +223,12 @@ impl Session {
                 state.catalog.use_database(&tables::last_name(&name))?;
                 done("Database changed")
             }
-            Statement::Use { catalog: true, name } => tables::use_catalog(&name).map(|()| Outcome::Done("Catalog changed".into())),
+            Statement::Use { catalog: true, name } => {
+                tables::use_catalog(&name).map(|()| Outcome::Done("Catalog changed".into()))
+            }
             Statement::Client(_) => {
-                Err(Error::sql("this is a command of the interactive shell").hint("leave it out of scripts and programs"))
+                Err(Error::sql("this is a command of the interactive shell")
+                    .hint("leave it out of scripts and programs"))
             }
             Statement::Unsupported { what, span } => Err(Error::sql(format!("{what} is not supported yet")).at(span)),
         }

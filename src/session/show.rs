@@ -22,16 +22,17 @@ pub(super) fn text(name: &str, lines: impl Iterator<Item = String>) -> Result<Ou
 
 fn rows(names: &[&str], rows: Vec<Vec<Option<String>>>) -> Result<Outcome> {
     let fields: Vec<Field> = names.iter().map(|name| Field::new(*name, DataType::Utf8, true)).collect();
-    let column = |index: usize| Arc::new(rows.iter().map(|row| row[index].as_deref()).collect::<StringArray>()) as ArrayRef;
+    let column =
+        |index: usize| Arc::new(rows.iter().map(|row| row[index].as_deref()).collect::<StringArray>()) as ArrayRef;
     let columns = (0..names.len()).map(column).collect();
     Ok(Outcome::Rows(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?))
 }
 
 pub(super) fn options(state: &State) -> Result<Outcome> {
     let set = state.options.entries().map(|(key, value)| vec![Some(key.to_string()), Some(value.to_string())]);
-    let unset = KNOWN.iter().filter(|(key, value, _)| {
-        !value.is_empty() && !state.options.entries().any(|(set, _)| set == *key)
-    });
+    let unset = KNOWN
+        .iter()
+        .filter(|(key, value, _)| !value.is_empty() && !state.options.entries().any(|(set, _)| set == *key));
     let unset = unset.map(|(key, value, _)| vec![Some((*key).to_string()), Some((*value).to_string())]);
     let mut all: Vec<_> = set.chain(unset).collect();
     all.sort();
@@ -56,9 +57,7 @@ pub(super) fn show(state: &State, functions: &FunctionSet, show: &Show) -> Resul
         "CATALOGS" => listed("catalog name", vec![DEFAULT_CATALOG.into()]),
         "CURRENT DATABASE" => listed("current database name", vec![catalog.current_database().into()]),
         "CURRENT CATALOG" => listed("current catalog name", vec![DEFAULT_CATALOG.into()]),
-        "FUNCTIONS" => {
-            listed("function name", functions.names())
-        }
+        "FUNCTIONS" => listed("function name", functions.names()),
         "JOBS" => {
             let jobs = state.jobs.iter().map(|job| vec![Some(job.name().to_string()), Some(job.status().to_string())]);
             rows(&["job name", "status"], jobs.collect())

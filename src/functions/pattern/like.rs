@@ -46,8 +46,10 @@ fn elements(pattern: &str, escape: Option<char>, escaped: impl Fn(char) -> bool)
             match characters.next() {
                 Some(next) if escaped(next) || Some(next) == escape => Element::Character(next),
                 _ => {
-                    return Err(Error::sql(format!("the pattern '{pattern}' has a '{character}' that escapes nothing"))
-                        .hint("it may stand before %, _ or itself"));
+                    return Err(Error::sql(format!(
+                        "the pattern '{pattern}' has a '{character}' that escapes nothing"
+                    ))
+                    .hint("it may stand before %, _ or itself"));
                 }
             }
         } else {

@@ -88,7 +88,8 @@ impl Translation<'_> {
         let prepared = self.project(input, Arc::clone(schema), None, arguments.expressions, fields)?;
         match window {
             None => {
-                let keys = parts.iter().filter_map(|part| if let GroupPart::Key(key) = part { Some(*key) } else { None });
+                let keys =
+                    parts.iter().filter_map(|part| if let GroupPart::Key(key) = part { Some(*key) } else { None });
                 self.group(prepared, keys.collect(), calls, Arc::clone(aggregate.schema.inner()))
             }
             Some(window) => self.windowed(prepared, &parts, window, calls, &aggregate.schema),
@@ -117,8 +118,9 @@ impl Translation<'_> {
                 if window.is_some() {
                     return Err(Error::sql("only one window may stand in GROUP BY"));
                 }
-                let column = column_index(time, schema)
-                    .ok_or_else(|| Error::sql("the first argument of a group window must be a time attribute column"))?;
+                let column = column_index(time, schema).ok_or_else(|| {
+                    Error::sql("the first argument of a group window must be a time attribute column")
+                })?;
                 self.require_time_attribute(self.node(input), column)?;
                 self.refuse_processing_time(input, column)?;
                 window = Some(WindowOf { time: arguments.column(time), spec });
@@ -146,7 +148,9 @@ impl Translation<'_> {
 
     fn refuse_processing_time(&self, input: NodeId, column: usize) -> Result<()> {
         if self.node(input).proctime.contains(&column) && !self.node(input).rowtime.contains(&column) {
-            return Err(Error::sql("windows over processing time are not supported yet").hint("use an event-time column"));
+            return Err(
+                Error::sql("windows over processing time are not supported yet").hint("use an event-time column")
+            );
         }
         Ok(())
     }
@@ -169,9 +173,9 @@ impl Translation<'_> {
         facts.upsert_key = Some((0..keys.len()).collect());
         facts.state = match (keys.is_empty(), self.settings.ttl_ms) {
             (true, _) => StateBound::Bounded("one row".into()),
-            (false, 0) => StateBound::Unbounded(
-                "one entry a key, for ever; SET 'table.exec.state.ttl' would bound it".into(),
-            ),
+            (false, 0) => {
+                StateBound::Unbounded("one entry a key, for ever; SET 'table.exec.state.ttl' would bound it".into())
+            }
             (false, ttl) => StateBound::Bounded(format!("keys idle for {ttl} ms expire")),
         };
         let edge = self.keyed_edge(input, &keys, &mut facts);

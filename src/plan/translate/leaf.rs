@@ -50,8 +50,8 @@ impl Translation<'_> {
         let read = self.wanted.of(&table, &own);
         let source = self.source(&table, &read)?;
         // What others need is dropped again for this one.
-        let schema = DFSchema::try_from_qualified_schema(scan.table_name.clone(), &self.node(source).schema)
-            .map_err(unwrap)?;
+        let schema =
+            DFSchema::try_from_qualified_schema(scan.table_name.clone(), &self.node(source).schema).map_err(unwrap)?;
         let full = table.scan_schema();
         let projection = own
             .iter()
@@ -71,8 +71,11 @@ impl Translation<'_> {
         }
         let source = self.facts.source(table)?;
         if self.settings.batch && !source.bounded {
-            return Err(Error::sql(format!("table '{}' never ends, so a batch query over it would not either", table.name))
-                .hint("SET 'execution.runtime-mode' = 'streaming', or bound the source"));
+            return Err(Error::sql(format!(
+                "table '{}' never ends, so a batch query over it would not either",
+                table.name
+            ))
+            .hint("SET 'execution.runtime-mode' = 'streaming', or bound the source"));
         }
         let schema = Arc::new(table.scan_schema().project(projection)?);
         let mut facts = Facts::plain(schema);
@@ -143,13 +146,9 @@ fn constant(expression: &Expr) -> Result<ScalarValue> {
         return Ok(value.clone());
     }
     let empty = DFSchema::empty();
-    let compiled = create_physical_expr(
-        expression,
-        &empty,
-        &ExecutionProps::new(),
-        &PhysicalPlanningContext::default(),
-    )
-    .map_err(unwrap)?;
+    let compiled =
+        create_physical_expr(expression, &empty, &ExecutionProps::new(), &PhysicalPlanningContext::default())
+            .map_err(unwrap)?;
     let options = RecordBatchOptions::new().with_row_count(Some(1));
     let row = RecordBatch::try_new_with_options(Arc::new(arrow::datatypes::Schema::empty()), Vec::new(), &options)?;
     match compiled.evaluate(&row).map_err(unwrap)? {

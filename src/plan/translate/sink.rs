@@ -43,13 +43,14 @@ impl Translation<'_> {
         let input = self.relation(plan)?;
         let sink_schema = target.table.sink_schema();
         let assigned = assign(plan, target, functions)?;
-        let prepared =
-            self.project(input, Arc::clone(plan.schema()), None, assigned, Arc::clone(&sink_schema))?;
+        let prepared = self.project(input, Arc::clone(plan.schema()), None, assigned, Arc::clone(&sink_schema))?;
         let accepts = self.facts.sink_accepts(target.table)?;
         self.check_mode(prepared, target.table, accepts)?;
-        let same_table = self.graph.nodes.iter().filter(
-            |node| matches!(&node.kind, NodeKind::Sink { table, .. } if table.name == target.table.name),
-        );
+        let same_table = self
+            .graph
+            .nodes
+            .iter()
+            .filter(|node| matches!(&node.kind, NodeKind::Sink { table, .. } if table.name == target.table.name));
         let ordinal = same_table.count();
         let name = match ordinal {
             0 => target.table.name.clone(),
@@ -139,14 +140,18 @@ fn assign(plan: &LogicalPlan, target: &Target<'_>, functions: &FunctionSet) -> R
                 (Expr::Column((qualifier, field).into()), Arc::clone(field))
             }
             None => {
-                let value = constant(field.name())
-                    .unwrap_or_else(|| Expr::Literal(datafusion_common::ScalarValue::Null, None));
+                let value =
+                    constant(field.name()).unwrap_or_else(|| Expr::Literal(datafusion_common::ScalarValue::Null, None));
                 let from = datafusion_expr::ExprSchemable::to_field(&value, query.as_ref()).map_err(unwrap)?.1;
                 (value, from)
             }
         };
         if matches!(value, Expr::Literal(datafusion_common::ScalarValue::Null, _)) && !field.is_nullable() {
-            return Err(Error::sql(format!("column '{}' of '{}' is NOT NULL and is given no value", field.name(), target.table.name)));
+            return Err(Error::sql(format!(
+                "column '{}' of '{}' is NOT NULL and is given no value",
+                field.name(),
+                target.table.name
+            )));
         }
         let (from_type, to_type) = (SqlType::of_field(&from), SqlType::of_field(field));
         if !functions::assignable(&from_type, &to_type) {
