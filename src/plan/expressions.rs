@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, FieldRef};
-use datafusion_common::{DFSchema, Result as BindResult, ScalarValue};
-use datafusion_expr::expr::{Cast, ScalarFunction};
-use datafusion_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr, RawFieldAccessExpr, TypePlanner};
-use datafusion_expr::{Expr, ExprSchemable, GetFieldAccess, ScalarUDF};
+use datafusion_common::{DFSchema, Result as BindResult, ScalarValue, internal_err};
+use datafusion_expr::expr::{Case, Cast, ScalarFunction};
+use datafusion_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr, RawDictionaryExpr, TypePlanner};
+use datafusion_expr::{BinaryExpr, Expr, ExprSchemable, Operator, ScalarUDF};
 use sqlparser::ast::BinaryOperator;
 
-use super::error::{span_in, wrap};
+use super::error::{span_in, unwrap, wrap};
+use super::forms::{Form, Forms};
+use super::typing;
 use crate::error::Error;
 use crate::functions::{self, FunctionSet};
 use crate::sql;
@@ -19,6 +21,7 @@ use crate::types::SqlType;
 #[derive(Debug)]
 pub(super) struct FlinkExpressions {
     pub functions: Arc<FunctionSet>,
+    pub forms: Arc<Forms>,
 }
 
 impl FlinkExpressions {
@@ -34,15 +37,12 @@ impl FlinkExpressions {
 impl ExprPlanner for FlinkExpressions {
     fn plan_binary_op(&self, raw: RawBinaryExpr, schema: &DFSchema) -> BindResult<PlannerResult<RawBinaryExpr>> {
         let RawBinaryExpr { op, left, right } = raw;
-        let (left, right) = (narrow_literal(left), narrow_literal(right));
         let (left_field, right_field) = (field_of(&left, schema)?, field_of(&right, schema)?);
-        if is_comparison(&op) {
-            let equality = matches!(op, BinaryOperator::Eq | BinaryOperator::NotEq);
-            let (left, right) = comparable(left, &left_field, right, &right_field, equality)?;
-            return Ok(PlannerResult::Original(RawBinaryExpr { op, left, right }));
+        if let Some(operator) = comparison_operator(&op) {
+            return Ok(PlannerResult::Planned(compare(operator, left, right, schema)?));
         }
         if op == BinaryOperator::StringConcat
-            && let Some(concat) = self.functions.scalar("||")
+            && let Some(concat) = self.functions.scalar("flink_concat")
         {
             return Ok(PlannerResult::Planned(call(concat, vec![left, right])));
         }
@@ -58,33 +58,36 @@ impl ExprPlanner for FlinkExpressions {
         })
     }
 
-    fn plan_field_access(
+    fn plan_dictionary_literal(
         &self,
-        raw: RawFieldAccessExpr,
-        _schema: &DFSchema,
-    ) -> BindResult<PlannerResult<RawFieldAccessExpr>> {
-        let RawFieldAccessExpr { field_access, expr } = raw;
-        if let GetFieldAccess::ListIndex { key } = field_access {
-            let key = narrow_literal(*key);
-            return Ok(match self.functions.scalar("item") {
-                Some(item) => PlannerResult::Planned(call(item, vec![expr, key])),
-                None => PlannerResult::Original(RawFieldAccessExpr {
-                    field_access: GetFieldAccess::ListIndex { key: Box::new(key) },
-                    expr,
-                }),
-            });
-        }
-        Ok(PlannerResult::Original(RawFieldAccessExpr { field_access, expr }))
-    }
-
-    fn plan_array_literal(&self, elements: Vec<Expr>, schema: &DFSchema) -> BindResult<PlannerResult<Vec<Expr>>> {
-        let elements: Vec<Expr> = elements.into_iter().map(narrow_literal).collect();
-        let elements = super::typing::to_common_type(elements, schema, "the elements of an array")?;
-        self.call("array", elements)
+        raw: RawDictionaryExpr,
+        schema: &DFSchema,
+    ) -> BindResult<PlannerResult<RawDictionaryExpr>> {
+        let form = match raw.keys.first() {
+            Some(Expr::Literal(ScalarValue::Utf8(Some(name)), _)) => self.forms.get(name),
+            _ => None,
+        };
+        let Some(form) = form else { return Ok(PlannerResult::Original(raw)) };
+        let mut operands = raw.values.into_iter();
+        let planned = match form {
+            Form::Number { value, .. } => Expr::Literal(value, None),
+            Form::Cast { to, nullable, try_cast, span } => {
+                let Some(operand) = operands.next() else { return internal_err!("a cast without its operand") };
+                let to = Arc::new(to.to_field("", nullable));
+                typing::cast(operand, &to, try_cast, schema, &self.functions)
+                    .map_err(|error| wrap(unwrap(error).at(span)))?
+            }
+            Form::Case { operand, otherwise, span } => {
+                let case = case_of(operands.collect(), operand, otherwise);
+                typing::common_case(case, schema).map_err(|error| wrap(unwrap(error).at(span)))?
+            }
+        };
+        Ok(PlannerResult::Planned(planned))
     }
 
     fn plan_position(&self, arguments: Vec<Expr>) -> BindResult<PlannerResult<Vec<Expr>>> {
-        self.call("position", arguments)
+        // The text comes first here.
+        self.call("strpos", arguments)
     }
 
     fn plan_extract(&self, arguments: Vec<Expr>) -> BindResult<PlannerResult<Vec<Expr>>> {
@@ -97,13 +100,6 @@ impl ExprPlanner for FlinkExpressions {
 
     fn plan_overlay(&self, arguments: Vec<Expr>) -> BindResult<PlannerResult<Vec<Expr>>> {
         self.call("overlay", arguments)
-    }
-
-    fn plan_struct_literal(&self, arguments: Vec<Expr>, is_named_struct: bool) -> BindResult<PlannerResult<Vec<Expr>>> {
-        if is_named_struct {
-            return Ok(PlannerResult::Original(arguments));
-        }
-        self.call("row", arguments.into_iter().map(narrow_literal).collect())
     }
 }
 
@@ -122,22 +118,16 @@ pub(super) fn call(function: Arc<ScalarUDF>, arguments: Vec<Expr>) -> Expr {
     Expr::ScalarFunction(ScalarFunction::new_udf(function, arguments))
 }
 
-/// The binding library reads every whole number as `BIGINT`; in Flink one that fits is `INT`. At binding time a
-/// literal `BIGINT` can only have come from such a number: nothing has been folded yet.
-pub(super) fn narrow_literal(expression: Expr) -> Expr {
-    match expression {
-        Expr::Literal(ScalarValue::Int64(Some(value)), metadata) => match i32::try_from(value) {
-            Ok(value) => Expr::Literal(ScalarValue::Int32(Some(value)), metadata),
-            Err(_) => Expr::Literal(ScalarValue::Int64(Some(value)), metadata),
-        },
-        Expr::Negative(inner) => match narrow_literal(*inner) {
-            Expr::Literal(ScalarValue::Int32(Some(value)), metadata) => {
-                Expr::Literal(ScalarValue::Int32(Some(value.wrapping_neg())), metadata)
-            }
-            other => Expr::Negative(Box::new(other)),
-        },
-        other => other,
+/// The operands of a `CASE`, as [`Form::Case`] lists them, in their places.
+fn case_of(operands: Vec<Expr>, operand: bool, otherwise: bool) -> Case {
+    let mut operands = operands.into_iter();
+    let expr = if operand { operands.next().map(Box::new) } else { None };
+    let else_expr = if otherwise { operands.next_back().map(Box::new) } else { None };
+    let mut when_then_expr = Vec::new();
+    while let (Some(when), Some(then)) = (operands.next(), operands.next()) {
+        when_then_expr.push((Box::new(when), Box::new(then)));
     }
+    Case { expr, when_then_expr, else_expr }
 }
 
 pub(super) fn field_of(expression: &Expr, schema: &DFSchema) -> BindResult<FieldRef> {
@@ -158,9 +148,29 @@ pub(super) fn widen(expression: Expr, from: &DataType, target: &SqlType) -> Expr
     Expr::Cast(Cast::new_from_field(Box::new(expression), Arc::new(Field::new("", arrow, true))))
 }
 
-fn is_comparison(op: &BinaryOperator) -> bool {
-    use BinaryOperator::*;
-    matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq)
+fn comparison_operator(op: &BinaryOperator) -> Option<Operator> {
+    Some(match op {
+        BinaryOperator::Eq => Operator::Eq,
+        BinaryOperator::NotEq => Operator::NotEq,
+        BinaryOperator::Lt => Operator::Lt,
+        BinaryOperator::LtEq => Operator::LtEq,
+        BinaryOperator::Gt => Operator::Gt,
+        BinaryOperator::GtEq => Operator::GtEq,
+        _ => return None,
+    })
+}
+
+/// `left operator right` as Flink compares them.
+pub(super) fn compare(operator: Operator, left: Expr, right: Expr, schema: &DFSchema) -> BindResult<Expr> {
+    let (left_field, right_field) = (field_of(&left, schema)?, field_of(&right, schema)?);
+    let equality = matches!(operator, Operator::Eq | Operator::NotEq);
+    let (left, right) = comparable(left, &left_field, right, &right_field, equality)?;
+    // Columns of two relations are left to joins, which look for plain equalities.
+    let joins = matches!((&left, &right), (Expr::Column(left), Expr::Column(right)) if left.relation != right.relation);
+    if !joins && let Some(function) = functions::comparison(operator, field_of(&left, schema)?.data_type()) {
+        return Ok(call(function, vec![left, right]));
+    }
+    Ok(Expr::BinaryExpr(BinaryExpr::new(Box::new(left), operator, Box::new(right))))
 }
 
 /// Both sides in the type in which Flink compares them.

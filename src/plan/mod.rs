@@ -17,6 +17,7 @@ mod declare;
 mod error;
 mod explain;
 mod expressions;
+mod forms;
 mod modes;
 mod nodes;
 mod optimize;

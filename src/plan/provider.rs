@@ -17,6 +17,7 @@ use sqlparser::ast::Query;
 
 use super::error::{unwrap, wrap};
 use super::expressions::{FlinkExpressions, FlinkTypes};
+use super::forms::Forms;
 use super::nodes::WatermarkNode;
 use super::relations::WindowFunctions;
 use super::{rewrite, typing};
@@ -30,6 +31,7 @@ use crate::sql;
 pub(super) struct Names<'a> {
     catalog: &'a Catalog,
     functions: Arc<FunctionSet>,
+    forms: Arc<Forms>,
     options: ConfigOptions,
     expression_planners: Vec<Arc<dyn ExprPlanner>>,
     relation_planners: Vec<Arc<dyn RelationPlanner>>,
@@ -39,8 +41,9 @@ pub(super) struct Names<'a> {
 
 impl<'a> Names<'a> {
     pub(super) fn new(catalog: &'a Catalog, functions: Arc<FunctionSet>) -> Names<'a> {
+        let forms = Arc::new(Forms::default());
         let mut expression_planners: Vec<Arc<dyn ExprPlanner>> =
-            vec![Arc::new(FlinkExpressions { functions: Arc::clone(&functions) })];
+            vec![Arc::new(FlinkExpressions { functions: Arc::clone(&functions), forms: Arc::clone(&forms) })];
         expression_planners.push(Arc::new(datafusion_functions::core::planner::CoreFunctionPlanner::default()));
         expression_planners.push(Arc::new(datafusion_functions_nested::planner::NestedFunctionPlanner));
         expression_planners.push(Arc::new(datafusion_functions_nested::planner::FieldAccessPlanner));
@@ -50,6 +53,7 @@ impl<'a> Names<'a> {
         Names {
             catalog,
             functions,
+            forms,
             options,
             expression_planners,
             relation_planners: vec![Arc::new(WindowFunctions)],
@@ -59,14 +63,14 @@ impl<'a> Names<'a> {
 
     /// A query as a logical plan with Flink's types.
     pub(super) fn bind(&self, query: &Query) -> Result<LogicalPlan> {
-        let statement = sqlparser::ast::Statement::Query(Box::new(rewrite::name_unnamed_columns(query)));
+        let statement = sqlparser::ast::Statement::Query(Box::new(rewrite::query(query, &self.forms)?));
         let plan = self.planner().sql_statement_to_plan(statement).map_err(unwrap)?;
         typing::apply(plan, &self.functions).map_err(unwrap)
     }
 
     /// An expression over a table's columns, as SQL text, with Flink's types.
     pub(super) fn bind_expression(&self, text: &str, schema: &DFSchema) -> Result<Expr> {
-        let parsed = sql::parse_expression(text)?;
+        let parsed = rewrite::expression(sql::parse_expression(text)?, &self.forms)?;
         let expression = self.planner().sql_to_expr(parsed, schema, &mut PlannerContext::new()).map_err(unwrap)?;
         typing::apply_to_expression(expression, schema, &self.functions).map_err(unwrap)
     }
@@ -121,7 +125,7 @@ impl<'a> Names<'a> {
         }
         let bound = sql::parse_query(&view.query)
             .and_then(|query| {
-                let statement = sqlparser::ast::Statement::Query(Box::new(rewrite::name_unnamed_columns(&query)));
+                let statement = sqlparser::ast::Statement::Query(Box::new(rewrite::query(&query, &self.forms)?));
                 self.planner().sql_statement_to_plan(statement).map_err(unwrap)
             })
             .map_err(|error| error.context(format!("in view '{name}'")));

@@ -13,12 +13,12 @@ use datafusion_common::{DFSchema, DFSchemaRef, Result as BindResult};
 use datafusion_expr::expr::{Between, Case, Cast, InList, TryCast};
 use datafusion_expr::expr_rewriter::NamePreserver;
 use datafusion_expr::utils::merge_schema;
-use datafusion_expr::{BinaryExpr, Expr, LogicalPlan, LogicalPlanBuilder, Operator, Union, Values};
+use datafusion_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Operator, Union, Values};
 use datafusion_optimizer::analyzer::AnalyzerRule;
 use datafusion_optimizer::analyzer::type_coercion::{TypeCoercion, TypeCoercionRewriter};
 
 use super::error::wrap;
-use super::expressions::{call, comparable, field_of, mismatch, narrow_literal, widen};
+use super::expressions::{call, compare, field_of, mismatch, widen};
 use crate::functions::{self, FunctionSet};
 use crate::types::SqlType;
 
@@ -64,7 +64,7 @@ fn rewrite(part: Expr, schema: &DFSchema, functions: &FunctionSet) -> BindResult
         Expr::TryCast(TryCast { expr, field }) => Transformed::yes(cast(*expr, &field, true, schema, functions)?),
         Expr::Between(between) => Transformed::yes(spelled_out(between, schema)?),
         Expr::InList(InList { expr, list, negated }) => {
-            let all = std::iter::once(*expr).chain(list).map(narrow_literal).collect();
+            let all = std::iter::once(*expr).chain(list).collect();
             let mut all = to_common_type(all, schema, "the values of IN")?.into_iter();
             match all.next() {
                 Some(expr) => Transformed::yes(Expr::InList(InList::new(Box::new(expr), all.collect(), negated))),
@@ -72,12 +72,12 @@ fn rewrite(part: Expr, schema: &DFSchema, functions: &FunctionSet) -> BindResult
             }
         }
         Expr::Case(case) => Transformed::yes(common_case(case, schema)?),
-        literal @ (Expr::Literal(..) | Expr::Negative(_)) => Transformed::yes(narrow_literal(literal)),
         other => Transformed::no(other),
     })
 }
 
-fn cast(
+/// `expression` cast by Flink's rules.
+pub(super) fn cast(
     expression: Expr,
     to: &Arc<Field>,
     try_cast: bool,
@@ -97,24 +97,20 @@ fn cast(
 /// `x BETWEEN a AND b` as `x >= a AND x <= b`: each side is compared in its own common type, as Flink does.
 fn spelled_out(between: Between, schema: &DFSchema) -> BindResult<Expr> {
     let Between { expr, negated, low, high } = between;
-    let side = |bound: Expr, operator: Operator| -> BindResult<Expr> {
-        let (left, right) = (narrow_literal((*expr).clone()), narrow_literal(bound));
-        let (left_field, right_field) = (field_of(&left, schema)?, field_of(&right, schema)?);
-        let (left, right) = comparable(left, &left_field, right, &right_field, false)?;
-        Ok(Expr::BinaryExpr(BinaryExpr::new(Box::new(left), operator, Box::new(right))))
-    };
+    let side = |bound: Expr, operator: Operator| compare(operator, (*expr).clone(), bound, schema);
     let both = side(*low, Operator::GtEq)?.and(side(*high, Operator::LtEq)?);
     Ok(if negated { Expr::Not(Box::new(both)) } else { both })
 }
 
-fn common_case(case: Case, schema: &DFSchema) -> BindResult<Expr> {
+/// A `CASE` whose results have one type.
+pub(super) fn common_case(case: Case, schema: &DFSchema) -> BindResult<Expr> {
     let Case { expr, when_then_expr, else_expr } = case;
     let (mut whens, thens): (Vec<Expr>, Vec<Expr>) =
-        when_then_expr.into_iter().map(|(when, then)| (narrow_literal(*when), narrow_literal(*then))).unzip();
+        when_then_expr.into_iter().map(|(when, then)| (*when, *then)).unzip();
     let expr = match expr {
         None => None,
         Some(base) => {
-            let all = std::iter::once(narrow_literal(*base)).chain(whens).collect();
+            let all = std::iter::once(*base).chain(whens).collect();
             let mut all = to_common_type(all, schema, "the values compared in CASE")?.into_iter();
             let base = all.next();
             whens = all.collect();
@@ -122,7 +118,7 @@ fn common_case(case: Case, schema: &DFSchema) -> BindResult<Expr> {
         }
     };
     let branches = thens.len();
-    let results = thens.into_iter().chain(else_expr.map(|e| narrow_literal(*e))).collect();
+    let results = thens.into_iter().chain(else_expr.map(|e| *e)).collect();
     let mut results = to_common_type(results, schema, "the results of CASE")?.into_iter();
     let thens: Vec<Expr> = results.by_ref().take(branches).collect();
     Ok(Expr::Case(Case {

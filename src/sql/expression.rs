@@ -238,8 +238,13 @@ pub(super) fn call_at(span: Span, name: &str, arguments: Vec<Expr>) -> Expr {
     Expr::Function(function(Ident::with_span(span, name), arguments, vec![]))
 }
 
+/// A call of a function, at no place in the text.
+pub(crate) fn call(name: &str, arguments: Vec<Expr>) -> Expr {
+    Expr::Function(function(Ident::new(name), arguments, vec![]))
+}
+
 /// A string that our own encoding puts in.
-pub(super) fn text(text: impl Into<String>) -> Expr {
+pub(crate) fn text(text: impl Into<String>) -> Expr {
     Expr::Value(Value::SingleQuotedString(text.into()).with_empty_span())
 }
 

@@ -7,7 +7,7 @@
 //! | `JSON_QUERY(x, path)` | the same |
 //! | … with clauses | `JSON_QUERY(x, path, type, wrapper, on_empty, on_error)`: `'WITHOUT'`, `'CONDITIONAL'` or `'UNCONDITIONAL'`; `'NULL'`, `'ERROR'`, `'EMPTY ARRAY'` or `'EMPTY OBJECT'` |
 //! | `JSON_EXISTS(x, path [b ON ERROR])` | `JSON_EXISTS(x, path[, b])`: `'TRUE'`, `'FALSE'`, `'UNKNOWN'` or `'ERROR'` |
-//! | `JSON_OBJECT([KEY] k VALUE v, k: v, …)` | `JSON_OBJECT(k, v, …)`, NULL on NULL; with ABSENT ON NULL an odd argument `'ABSENT'` ends it |
+//! | `JSON_OBJECT([KEY] k VALUE v, k: v, …)` | `JSON_OBJECT(k, v, …)`, NULL on NULL; with ABSENT ON NULL: `JSON_OBJECT_ABSENT_ON_NULL(k, v, …)` |
 //! | `JSON_OBJECTAGG([KEY] k VALUE v)` | `JSON_OBJECTAGG(k, v[, 'ABSENT'])` |
 //! | `JSON_ARRAY(v, …)`, ABSENT ON NULL | the same; with NULL ON NULL: `JSON_ARRAY_NULL_ON_NULL(v, …)` |
 //! | `JSON_ARRAYAGG(v)`, ABSENT ON NULL | the same; with NULL ON NULL: `JSON_ARRAYAGG(v, 'NULL')` |
@@ -160,7 +160,7 @@ fn on_null(parser: &mut Parser) -> Option<&'static str> {
     }
 }
 
-fn json_object(parser: &mut Parser, _: &mut Ident) -> Parse<Vec<Expr>> {
+fn json_object(parser: &mut Parser, name: &mut Ident) -> Parse<Vec<Expr>> {
     let mut arguments = Vec::new();
     let mut on_null_clause = on_null(parser);
     if on_null_clause.is_none() && !token_at(parser, 0, &Token::RParen) {
@@ -184,7 +184,11 @@ fn json_object(parser: &mut Parser, _: &mut Ident) -> Parse<Vec<Expr>> {
         on_null_clause = on_null(parser);
     }
     if on_null_clause == Some("ABSENT") {
-        arguments.push(text("ABSENT"));
+        if name.value.eq_ignore_ascii_case("JSON_OBJECT") {
+            name.value = "JSON_OBJECT_ABSENT_ON_NULL".to_string();
+        } else {
+            arguments.push(text("ABSENT"));
+        }
     }
     Ok(arguments)
 }

@@ -39,7 +39,7 @@ use sqlparser::ast::{Expr, Query};
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
-pub(crate) use expression::TABLE_ARGUMENT;
+pub(crate) use expression::{TABLE_ARGUMENT, call, text as text_literal};
 pub(crate) use rewrite::table_hints;
 pub use statement::*;
 pub(crate) use type_syntax::sql_type_of;

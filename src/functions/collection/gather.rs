@@ -98,7 +98,7 @@ impl Values {
 }
 
 /// Columns of one type in a form in which values are compared; NULL equals NULL and comes first.
-pub(super) fn comparable(columns: &[&ArrayRef]) -> Result<Vec<Rows>> {
+pub(in crate::functions) fn comparable(columns: &[&ArrayRef]) -> Result<Vec<Rows>> {
     let Some(first) = columns.first() else { return Ok(Vec::new()) };
     let converter = RowConverter::new(vec![SortField::new(first.data_type().clone())])?;
     columns.iter().map(|column| Ok(converter.convert_columns(&[Arc::clone(column)])?)).collect()

@@ -9,6 +9,8 @@ mod gather;
 mod order;
 mod set;
 
+pub(super) use gather::comparable;
+
 use super::function::Entry;
 
 /// The entries of this folder.

@@ -1,0 +1,337 @@
+//! What Flink adds to a query before it is bound: names of columns, and its own forms of expressions.
+//!
+//! The binding library has its own opinion of numbers, `CAST`, `CASE`, `LIKE`, rows and subscripts. Before it sees
+//! them, they become calls of our functions, or a [`Form`]: a marker that the library hands back to
+//! [`super::expressions`] with its operands bound.
+//!
+//! | SQL | becomes |
+//! |---|---|
+//! | `1`, `2.50`, `1E3`, `-1` | a literal: `INT` or `BIGINT`, `DECIMAL(3, 2)`, `DOUBLE` |
+//! | `CAST(x AS t)`, `TRY_CAST`, `DATE '…'`, `TIMESTAMP '…'` | a cast by our rules |
+//! | `CASE …` | the same, its results of one type |
+//! | `-x` | `flink_negate(x)` |
+//! | `x LIKE p ESCAPE e`, `x SIMILAR TO p` | `like(x, p, e)`, `similar(x, p)` |
+//! | `ROW(a, b)`, `(a, b)`, `ARRAY[a, b]`, `MAP[k, v]` | `flink_row`, `flink_array`, `flink_map` |
+//! | `a[i]`, `m['k']`, `a[1].f` | `flink_item(a, i)`, … |
+//! | `(a, b) IN ((1, 2), …)` | `a = 1 AND b = 2 OR …` |
+//! | `TIMESTAMPADD(DAY, n, t)` | `TIMESTAMPADD('DAY', n, t)` |
+//! | `JSON_VALUE(…)` and the like | as `functions` takes their clauses |
+
+mod json;
+mod places;
+
+use std::ops::ControlFlow;
+
+use sqlparser::ast::{
+    AccessExpr, BinaryOperator, DictionaryField, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
+    Ident, ObjectNamePart, Query, Select, SelectItem, SetExpr, Spanned, Subscript, UnaryOperator, Value, ValueWithSpan,
+    VisitMut, VisitorMut, WindowFrameBound, WindowType,
+};
+
+use super::forms::{Form, Forms, number};
+use crate::error::{Error, Result, Span};
+use crate::sql;
+use crate::types::SqlType;
+
+/// The operands of a row on the left of `IN` are written out once for every row on the right.
+const ROW_OPERAND_BYTES: usize = 4_096;
+
+/// A query with names for all its columns and Flink's forms in place.
+///
+/// # Errors
+/// If a literal or a type in it is none.
+pub(super) fn query(query: &Query, forms: &Forms) -> Result<Query> {
+    let mut query = query.clone();
+    match VisitMut::visit(&mut query, &mut Rewrite { forms }) {
+        ControlFlow::Continue(()) => Ok(query),
+        ControlFlow::Break(error) => Err(error),
+    }
+}
+
+/// An expression with Flink's forms in place.
+///
+/// # Errors
+/// If a literal or a type in it is none.
+pub(super) fn expression(mut expression: Expr, forms: &Forms) -> Result<Expr> {
+    match VisitMut::visit(&mut expression, &mut Rewrite { forms }) {
+        ControlFlow::Continue(()) => Ok(expression),
+        ControlFlow::Break(error) => Err(error),
+    }
+}
+
+struct Rewrite<'a> {
+    forms: &'a Forms,
+}
+
+impl VisitorMut for Rewrite<'_> {
+    type Break = Error;
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
+        name_columns(&mut query.body);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
+        // There a number is a count or the place of a column, and the binding library reads it itself.
+        places::of_query(query, &mut |expression| self.restore(expression));
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {
+        places::of_select(select, &mut |expression| self.restore(expression));
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<Error> {
+        match rows_in_list(expression) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => ControlFlow::Break(error),
+        }
+    }
+
+    fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<Error> {
+        match self.form(expression) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => ControlFlow::Break(error),
+        }
+    }
+}
+
+impl Rewrite<'_> {
+    /// Brings one expression, whose operands are done, into its form.
+    fn form(&self, expression: &mut Expr) -> Result<()> {
+        let span = Span::from_ast(expression.span());
+        let taken = || Expr::Identifier(Ident::new(""));
+        *expression = match std::mem::replace(expression, taken()) {
+            Expr::Value(ValueWithSpan { value: Value::Number(text, _), span: place }) => {
+                let value = number(&text, false).map_err(|error| error.at(Span::from_ast(place)))?;
+                self.marker(Form::Number { value, text }, vec![Expr::Value(Value::Null.with_span(place))])
+            }
+            Expr::TypedString(literal) => self.typed_literal(literal, span)?,
+            Expr::UnaryOp { op: UnaryOperator::Minus, expr } => self.negated(*expr)?,
+            Expr::Cast { kind, expr, data_type, .. } => {
+                let (to, nullable) = sql::sql_type_of(&data_type).map_err(|error| error.at(span))?;
+                let try_cast = !matches!(kind, sqlparser::ast::CastKind::Cast);
+                self.marker(Form::Cast { to, nullable, try_cast, span }, vec![*expr])
+            }
+            Expr::Case { operand, conditions, else_result, .. } => {
+                let form = Form::Case { operand: operand.is_some(), otherwise: else_result.is_some(), span };
+                let pairs = conditions.into_iter().flat_map(|when| [when.condition, when.result]);
+                let operands = operand.map(|e| *e).into_iter().chain(pairs).chain(else_result.map(|e| *e));
+                self.marker(form, operands.collect())
+            }
+            Expr::Like { negated, any: false, expr, pattern, escape_char } => {
+                matched("like", negated, *expr, *pattern, escape_char)
+            }
+            Expr::SimilarTo { negated, expr, pattern, escape_char } => {
+                matched("similar", negated, *expr, *pattern, escape_char)
+            }
+            Expr::Tuple(parts) => sql::call("flink_row", parts),
+            Expr::Array(array) => sql::call("flink_array", array.elem),
+            Expr::CompoundFieldAccess { root, access_chain } => subscripts(*root, access_chain)?,
+            Expr::Function(call) => self.call(call)?,
+            other => other,
+        };
+        Ok(())
+    }
+
+    fn marker(&self, form: Form, operands: Vec<Expr>) -> Expr {
+        let name = self.forms.add(form);
+        let field = |value: Expr| DictionaryField { key: Ident::new(name.clone()), value: Box::new(value) };
+        Expr::Dictionary(operands.into_iter().map(field).collect())
+    }
+
+    /// The text and place of the number that a marker stands for.
+    fn number_of(&self, expression: &Expr) -> Option<(String, sqlparser::tokenizer::Span)> {
+        let Expr::Dictionary(fields) = expression else { return None };
+        let [DictionaryField { key, value }] = fields.as_slice() else { return None };
+        match self.forms.get(&key.value) {
+            Some(Form::Number { text, .. }) => Some((text, value.span())),
+            _ => None,
+        }
+    }
+
+    /// Puts back the number that a marker stands for, as it was written.
+    fn restore(&self, expression: &mut Expr) {
+        if let Some((text, place)) = self.number_of(expression) {
+            *expression = Expr::Value(Value::Number(text, false).with_span(place));
+        }
+    }
+
+    fn negated(&self, operand: Expr) -> Result<Expr> {
+        if let Some((text, place)) = self.number_of(&operand).filter(|(text, _)| !text.starts_with('-')) {
+            let value = number(&text, true).map_err(|error| error.at(Span::from_ast(place)))?;
+            let form = Form::Number { value, text: format!("-{text}") };
+            return Ok(self.marker(form, vec![Expr::Value(Value::Null.with_span(place))]));
+        }
+        Ok(match operand {
+            interval @ Expr::Interval(_) => Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(interval) },
+            other => sql::call("flink_negate", vec![other]),
+        })
+    }
+
+    /// `DATE '…'`, `TIMESTAMP '…'`: as precise as it is written.
+    fn typed_literal(&self, literal: sqlparser::ast::TypedString, span: Option<Span>) -> Result<Expr> {
+        let (mut to, _) = sql::sql_type_of(&literal.data_type).map_err(|error| error.at(span))?;
+        let text = literal.value.value.clone().into_string().unwrap_or_default();
+        let digits = text.rsplit_once('.').map_or(0, |(_, fraction)| fraction.trim_end().len().min(9)) as u8;
+        match &mut to {
+            SqlType::Timestamp(precision) | SqlType::TimestampLtz(precision) | SqlType::Time(precision) => {
+                *precision = digits;
+            }
+            _ => {}
+        }
+        Ok(self.marker(Form::Cast { to, nullable: true, try_cast: false, span }, vec![Expr::Value(literal.value)]))
+    }
+
+    fn call(&self, mut call: Function) -> Result<Expr> {
+        if let Some(WindowType::WindowSpec(window)) = &mut call.over
+            && let Some(frame) = &mut window.window_frame
+        {
+            for bound in std::iter::once(&mut frame.start_bound).chain(&mut frame.end_bound) {
+                if let WindowFrameBound::Preceding(Some(rows)) | WindowFrameBound::Following(Some(rows)) = bound {
+                    self.restore(rows);
+                }
+            }
+        }
+        let name = match call.name.0.as_slice() {
+            [ObjectNamePart::Identifier(name)] => name.value.to_ascii_uppercase(),
+            _ => return Ok(Expr::Function(call)),
+        };
+        let FunctionArguments::List(list) = &mut call.args else { return Ok(Expr::Function(call)) };
+        if name == "TIMESTAMPADD" || name == "TIMESTAMPDIFF" {
+            if let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(unit))) = list.args.first_mut()
+                && let Expr::Identifier(word) = unit
+            {
+                *unit = sql::text_literal(word.value.to_ascii_uppercase());
+            }
+            return Ok(Expr::Function(call));
+        }
+        let renamed = match name.as_str() {
+            "ROW" => "flink_row",
+            "MAP" => "flink_map",
+            name if name.starts_with("JSON_") => {
+                let cast = |to: SqlType, value: Expr| {
+                    self.marker(Form::Cast { to, nullable: true, try_cast: false, span: None }, vec![value])
+                };
+                return json::call(call, &cast);
+            }
+            _ => return Ok(Expr::Function(call)),
+        };
+        if let Some(ObjectNamePart::Identifier(name)) = call.name.0.first_mut() {
+            name.value = renamed.to_string();
+        }
+        Ok(Expr::Function(call))
+    }
+}
+
+/// `like(x, p[, e])` for `x LIKE p [ESCAPE e]`, and likewise for SIMILAR TO.
+fn matched(name: &str, negated: bool, text: Expr, pattern: Expr, escape: Option<ValueWithSpan>) -> Expr {
+    let test = sql::call(name, [Some(text), Some(pattern), escape.map(Expr::Value)].into_iter().flatten().collect());
+    if negated { Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(test) } } else { test }
+}
+
+/// `root[i].f …`, where leading names may belong to the root: a table's column, or a field of a row.
+fn subscripts(root: Expr, chain: Vec<AccessExpr>) -> Result<Expr> {
+    let mut names = match root {
+        Expr::Identifier(name) => vec![name],
+        Expr::CompoundIdentifier(names) => names,
+        other => return chain.into_iter().try_fold(other, subscript),
+    };
+    let mut chain = chain.into_iter().peekable();
+    while let Some(AccessExpr::Dot(Expr::Identifier(name))) =
+        chain.next_if(|access| matches!(access, AccessExpr::Dot(Expr::Identifier(_))))
+    {
+        names.push(name);
+    }
+    let only = names.len() == 1;
+    let root = match names.pop() {
+        Some(name) if only => Expr::Identifier(name),
+        last => Expr::CompoundIdentifier(names.into_iter().chain(last).collect()),
+    };
+    chain.try_fold(root, subscript)
+}
+
+fn subscript(of: Expr, access: AccessExpr) -> Result<Expr> {
+    let key = match access {
+        AccessExpr::Subscript(Subscript::Index { index }) => index,
+        AccessExpr::Dot(Expr::Identifier(name)) => sql::text_literal(name.value),
+        AccessExpr::Subscript(Subscript::Slice { .. }) => {
+            return Err(Error::sql("an array has no slices in brackets").hint("write ARRAY_SLICE(a, from, to)"));
+        }
+        AccessExpr::Dot(other) => return Err(Error::sql(format!("'{other}' is no field of a row"))),
+    };
+    Ok(sql::call("flink_item", vec![of, key]))
+}
+
+/// `(a, b) IN ((1, 2), (3, 4))` is `a = 1 AND b = 2 OR a = 3 AND b = 4`, which is unknown where it should be.
+fn rows_in_list(expression: &mut Expr) -> Result<()> {
+    let Expr::InList { expr, list, negated } = expression else { return Ok(()) };
+    let Expr::Tuple(left) = expr.as_ref() else { return Ok(()) };
+    let wrong = |message: &str| Err(Error::sql(message).at(Span::from_ast(expr.span())));
+    if expr.to_string().len() > ROW_OPERAND_BYTES {
+        return wrong("the row before IN is too long; compute its parts in a subquery first");
+    }
+    let both = |left: Expr, op: BinaryOperator, right: Expr| Expr::BinaryOp {
+        left: Box::new(left),
+        op,
+        right: Box::new(right),
+    };
+    let mut any: Option<Expr> = None;
+    for row in list.iter() {
+        let Expr::Tuple(right) = row else { return wrong("a row is compared with rows: (a, b) IN ((1, 2), …)") };
+        if right.len() != left.len() {
+            return wrong("the rows compared by IN are of different lengths");
+        }
+        let mut all: Option<Expr> = None;
+        for (left, right) in left.iter().zip(right) {
+            let equal = both(left.clone(), BinaryOperator::Eq, right.clone());
+            all = Some(match all {
+                Some(before) => both(before, BinaryOperator::And, equal),
+                None => equal,
+            });
+        }
+        any = match (any, all) {
+            (Some(before), Some(all)) => Some(both(before, BinaryOperator::Or, all)),
+            (before, all) => before.or(all),
+        };
+    }
+    if let Some(any) = any {
+        let any = Expr::Nested(Box::new(any));
+        *expression = if *negated { Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(any) } } else { any };
+    }
+    Ok(())
+}
+
+/// Names unnamed columns `EXPR$0`, `EXPR$1`, … as Flink does.
+fn name_columns(body: &mut SetExpr) {
+    match body {
+        SetExpr::Select(select) => name_select(select),
+        SetExpr::SetOperation { left, right, .. } => {
+            name_columns(left);
+            name_columns(right);
+        }
+        // A nested query is visited by itself.
+        _ => {}
+    }
+}
+
+fn name_select(select: &mut Select) {
+    for (position, item) in select.projection.iter_mut().enumerate() {
+        if let SelectItem::UnnamedExpr(expression) = item
+            && !has_own_name(expression)
+        {
+            let expression = std::mem::replace(expression, Expr::Identifier(Ident::new("")));
+            let alias = Ident::with_quote('`', format!("EXPR${position}"));
+            *item = SelectItem::ExprWithAlias { expr: expression, alias };
+        }
+    }
+}
+
+fn has_own_name(expression: &Expr) -> bool {
+    match expression {
+        Expr::Identifier(_) | Expr::CompoundIdentifier(_) => true,
+        Expr::Nested(inner) => has_own_name(inner),
+        _ => false,
+    }
+}
