@@ -5,7 +5,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, UInt32Array};
+use arrow::array::{Array, ArrayRef, AsArray, UInt32Array};
 use arrow::compute::{cast, take};
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion_common::{DataFusionError, ScalarValue};
@@ -312,10 +312,17 @@ pub(super) fn invoke(
     if !args.return_field.is_nullable() && result.null_count() > 0 {
         return Err(outward(null_refused(name, args.return_field.as_ref())));
     }
-    if single {
-        Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&result, 0)?))
-    } else {
-        Ok(ColumnarValue::Array(result))
+    if single { Ok(ColumnarValue::Scalar(single_value(&result)?)) } else { Ok(ColumnarValue::Array(result)) }
+}
+
+/// The only value of a column. Collections and rows stay what they are: taken apart and put together again, they would
+/// lose what their inner fields say of their types.
+fn single_value(column: &ArrayRef) -> datafusion_common::Result<ScalarValue> {
+    match column.data_type() {
+        DataType::List(_) => Ok(ScalarValue::List(Arc::new(column.as_list().clone()))),
+        DataType::Map(..) => Ok(ScalarValue::Map(Arc::new(column.as_map().clone()))),
+        DataType::Struct(_) => Ok(ScalarValue::Struct(Arc::new(column.as_struct().clone()))),
+        _ => ScalarValue::try_from_array(column, 0),
     }
 }
 

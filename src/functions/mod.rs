@@ -41,7 +41,7 @@ use datafusion_expr::ScalarUDF;
 
 pub use aggregate::{aggregate_functions, aggregate_type};
 pub use arithmetic::{ArithmeticOperator, arithmetic, arithmetic_function, arithmetic_type};
-pub use cast::cast_function;
+pub use cast::{cast_function, declare_function};
 pub use comparison::comparison;
 pub use function::FunctionContext;
 pub use set::{FunctionSet, assignable};

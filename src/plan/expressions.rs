@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion_common::metadata::FieldMetadata;
 use datafusion_common::{DFSchema, Result as BindResult, ScalarValue, internal_err};
 use datafusion_expr::expr::{Case, Cast, ScalarFunction};
 use datafusion_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr, RawDictionaryExpr, TypePlanner};
@@ -13,7 +14,7 @@ use super::error::{span_in, unwrap, wrap};
 use super::forms::{Form, Forms};
 use super::typing;
 use crate::error::Error;
-use crate::functions::{self, FunctionSet};
+use crate::functions::{self, FunctionSet, comparison, comparison_type};
 use crate::sql;
 use crate::types::SqlType;
 
@@ -39,7 +40,7 @@ impl ExprPlanner for FlinkExpressions {
         let RawBinaryExpr { op, left, right } = raw;
         let (left_field, right_field) = (field_of(&left, schema)?, field_of(&right, schema)?);
         if let Some(operator) = comparison_operator(&op) {
-            return Ok(PlannerResult::Planned(compare(operator, left, right, schema)?));
+            return Ok(PlannerResult::Planned(compare(operator, left, right, schema, &self.functions)?));
         }
         if op == BinaryOperator::StringConcat
             && let Some(concat) = self.functions.scalar("flink_concat")
@@ -70,7 +71,7 @@ impl ExprPlanner for FlinkExpressions {
         let Some(form) = form else { return Ok(PlannerResult::Original(raw)) };
         let mut operands = raw.values.into_iter();
         let planned = match form {
-            Form::Number { value, .. } => Expr::Literal(value, None),
+            Form::Number { value, .. } | Form::Interval(value) => Expr::Literal(value, None),
             Form::Cast { to, nullable, try_cast, span } => {
                 let Some(operand) = operands.next() else { return internal_err!("a cast without its operand") };
                 let to = Arc::new(to.to_field("", nullable));
@@ -79,7 +80,7 @@ impl ExprPlanner for FlinkExpressions {
             }
             Form::Case { operand, otherwise, span } => {
                 let case = case_of(operands.collect(), operand, otherwise);
-                typing::common_case(case, schema).map_err(|error| wrap(unwrap(error).at(span)))?
+                typing::common_case(case, schema, &self.functions).map_err(|error| wrap(unwrap(error).at(span)))?
             }
         };
         Ok(PlannerResult::Planned(planned))
@@ -134,18 +135,56 @@ pub(super) fn field_of(expression: &Expr, schema: &DFSchema) -> BindResult<Field
     Ok(expression.to_field(schema)?.1)
 }
 
-/// `expression` as `target`, by Arrow's own cast: for widenings, which need no rule of ours.
-pub(super) fn widen(expression: Expr, from: &DataType, target: &SqlType) -> Expr {
+/// `expression`, whose type is that of `from`, as `target`: the values, not the declared length.
+pub(super) fn convert(expression: Expr, from: &Field, target: &SqlType, functions: &FunctionSet) -> BindResult<Expr> {
     let arrow = target.to_arrow();
-    if *from == arrow {
-        return expression;
+    let source = SqlType::of_field(from);
+    if *from.data_type() == arrow {
+        return Ok(expression);
     }
-    if let Expr::Literal(value, metadata) = &expression
-        && let Ok(value) = value.cast_to(&arrow)
-    {
-        return Expr::Literal(value, metadata.clone());
+    // Widenings of numbers and of NULL need no rule of ours.
+    if source == SqlType::Null || source.is_numeric() && target.is_numeric() {
+        if let Expr::Literal(value, _) = &expression
+            && let Ok(value) = value.cast_to(&arrow)
+        {
+            return Ok(Expr::Literal(value, None));
+        }
+        return Ok(Expr::Cast(Cast::new_from_field(Box::new(expression), Arc::new(Field::new("", arrow, true)))));
     }
-    Expr::Cast(Cast::new_from_field(Box::new(expression), Arc::new(Field::new("", arrow, true))))
+    Ok(match functions.cast(from, target, false).map_err(|error| wrap(error.at(span_in(&expression))))? {
+        Some(function) => call(function, vec![expression]),
+        None => Expr::Cast(Cast::new_from_field(Box::new(expression), Arc::new(Field::new("", arrow, true)))),
+    })
+}
+
+/// `expression` as `target`, declared to be of that type.
+pub(super) fn declared(expression: Expr, from: &Field, target: &SqlType, functions: &FunctionSet) -> BindResult<Expr> {
+    let same = SqlType::of_field(from) == *target;
+    let converted = convert(expression, from, target, functions)?;
+    if same || SqlType::from_arrow(&target.to_arrow()) == *target && from.metadata().is_empty() {
+        return Ok(converted);
+    }
+    Ok(call(functions::declare_function(target), vec![converted]))
+}
+
+/// A text or byte literal with Flink's type for it: as long as it is written.
+pub(super) fn typed_literal(literal: Expr) -> Expr {
+    let sql_type = match &literal {
+        Expr::Literal(ScalarValue::Utf8(Some(text)), None) => {
+            SqlType::Char(u32::try_from(text.chars().count()).unwrap_or(u32::MAX))
+        }
+        Expr::Literal(ScalarValue::Binary(Some(bytes)), None) => {
+            SqlType::Binary(u32::try_from(bytes.len()).unwrap_or(u32::MAX))
+        }
+        _ => return literal,
+    };
+    match literal {
+        Expr::Literal(value, _) => {
+            let metadata = FieldMetadata::from(sql_type.to_field("", false).metadata());
+            Expr::Literal(value, Some(metadata))
+        }
+        other => other,
+    }
 }
 
 fn comparison_operator(op: &BinaryOperator) -> Option<Operator> {
@@ -161,13 +200,24 @@ fn comparison_operator(op: &BinaryOperator) -> Option<Operator> {
 }
 
 /// `left operator right` as Flink compares them.
-pub(super) fn compare(operator: Operator, left: Expr, right: Expr, schema: &DFSchema) -> BindResult<Expr> {
+pub(super) fn compare(
+    operator: Operator,
+    left: Expr,
+    right: Expr,
+    schema: &DFSchema,
+    functions: &FunctionSet,
+) -> BindResult<Expr> {
     let (left_field, right_field) = (field_of(&left, schema)?, field_of(&right, schema)?);
     let equality = matches!(operator, Operator::Eq | Operator::NotEq);
-    let (left, right) = comparable(left, &left_field, right, &right_field, equality)?;
+    let (left, right) = comparable(left, &left_field, right, &right_field, equality, functions)?;
     // Columns of two relations are left to joins, which look for plain equalities.
     let joins = matches!((&left, &right), (Expr::Column(left), Expr::Column(right)) if left.relation != right.relation);
-    if !joins && let Some(function) = functions::comparison(operator, field_of(&left, schema)?.data_type()) {
+    // As in Flink, what is compared with itself is only asked whether it is NULL.
+    let itself = left == right;
+    if !joins
+        && !itself
+        && let Some(function) = comparison(operator, field_of(&left, schema)?.data_type())
+    {
         return Ok(call(function, vec![left, right]));
     }
     Ok(Expr::BinaryExpr(BinaryExpr::new(Box::new(left), operator, Box::new(right))))
@@ -180,11 +230,12 @@ pub(super) fn comparable(
     right: Expr,
     right_field: &Field,
     equality: bool,
+    functions: &FunctionSet,
 ) -> BindResult<(Expr, Expr)> {
     let (left_type, right_type) = (SqlType::of_field(left_field), SqlType::of_field(right_field));
-    let common = functions::comparison_type(&left_type, &right_type, equality)
+    let common = comparison_type(&left_type, &right_type, equality)
         .map_err(|error| wrap(error.at(span_in(&left).or_else(|| span_in(&right)))))?;
-    Ok((widen(left, left_field.data_type(), &common), widen(right, right_field.data_type(), &common)))
+    Ok((convert(left, left_field, &common, functions)?, convert(right, right_field, &common, functions)?))
 }
 
 fn arithmetic_operator(op: &BinaryOperator) -> Option<functions::ArithmeticOperator> {

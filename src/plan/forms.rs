@@ -22,6 +22,8 @@ pub(super) enum Form {
         /// As it was written.
         text: String,
     },
+    /// An interval of months.
+    Interval(ScalarValue),
     /// `CAST(x AS t)`, `TRY_CAST`, and literals such as `DATE '2024-01-01'`.
     Cast {
         /// The type it becomes.

@@ -252,6 +252,9 @@ pub(super) fn constant_interval(expression: &Expr) -> Result<i64, Error> {
         Expr::Literal(ScalarValue::IntervalDayTime(Some(value)), _) => {
             Ok(i64::from(value.days) * 86_400_000 + i64::from(value.milliseconds))
         }
+        Expr::Literal(ScalarValue::IntervalYearMonth(Some(_)), _) => {
+            Err(Error::sql("windows of months or years are not supported yet").hint("use days"))
+        }
         _ => Err(expected()),
     }
 }

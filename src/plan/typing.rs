@@ -6,20 +6,21 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Field};
+use arrow::datatypes::Field;
 use datafusion_common::config::ConfigOptions;
 use datafusion_common::tree_node::{Transformed, TreeNode};
-use datafusion_common::{DFSchema, DFSchemaRef, Result as BindResult};
+use datafusion_common::{DFSchema, DFSchemaRef, Result as BindResult, ScalarValue};
 use datafusion_expr::expr::{Between, Case, Cast, InList, TryCast};
 use datafusion_expr::expr_rewriter::NamePreserver;
 use datafusion_expr::utils::merge_schema;
-use datafusion_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Operator, Union, Values};
+use datafusion_expr::{BinaryExpr, Expr, LogicalPlan, LogicalPlanBuilder, Operator, Union, Values};
 use datafusion_optimizer::analyzer::AnalyzerRule;
 use datafusion_optimizer::analyzer::type_coercion::{TypeCoercion, TypeCoercionRewriter};
 
 use super::error::wrap;
-use super::expressions::{call, compare, field_of, mismatch, widen};
-use crate::functions::{self, FunctionSet};
+use super::expressions::{call, comparable, compare, convert, declared, field_of, mismatch, typed_literal};
+use crate::error::Error;
+use crate::functions::{self, FunctionSet, declare_function};
 use crate::types::SqlType;
 
 /// The plan with Flink's types.
@@ -35,16 +36,22 @@ pub(super) fn apply_to_expression(expression: Expr, schema: &DFSchema, functions
 }
 
 /// The expressions, each cast to the type that all have in common.
-pub(super) fn to_common_type(expressions: Vec<Expr>, schema: &DFSchema, what: &str) -> BindResult<Vec<Expr>> {
+pub(super) fn to_common_type(
+    expressions: Vec<Expr>,
+    schema: &DFSchema,
+    functions: &FunctionSet,
+    what: &str,
+) -> BindResult<(Vec<Expr>, SqlType)> {
     let fields = expressions.iter().map(|e| field_of(e, schema)).collect::<BindResult<Vec<_>>>()?;
     let types: Vec<SqlType> = fields.iter().map(|field| SqlType::of_field(field)).collect();
     let common = functions::common_type(&types).ok_or_else(|| wrap(mismatch(what, &types)))?;
-    Ok(expressions.into_iter().zip(&fields).map(|(e, field)| widen(e, field.data_type(), &common)).collect())
+    let converted = expressions.into_iter().zip(&fields).map(|(e, field)| convert(e, field, &common, functions));
+    Ok((converted.collect::<BindResult<Vec<_>>>()?, common))
 }
 
 fn retype(node: LogicalPlan, functions: &FunctionSet) -> BindResult<Transformed<LogicalPlan>> {
     let node = match node {
-        LogicalPlan::Union(union) => LogicalPlan::Union(common_union(union)?),
+        LogicalPlan::Union(union) => LogicalPlan::Union(common_union(union, functions)?),
         LogicalPlan::Values(values) => LogicalPlan::Values(common_values(values, functions)?),
         other => other,
     };
@@ -62,16 +69,25 @@ fn rewrite(part: Expr, schema: &DFSchema, functions: &FunctionSet) -> BindResult
     Ok(match part {
         Expr::Cast(Cast { expr, field }) => Transformed::yes(cast(*expr, &field, false, schema, functions)?),
         Expr::TryCast(TryCast { expr, field }) => Transformed::yes(cast(*expr, &field, true, schema, functions)?),
-        Expr::Between(between) => Transformed::yes(spelled_out(between, schema)?),
+        Expr::BinaryExpr(binary) if matches!(binary.op, Operator::IsDistinctFrom | Operator::IsNotDistinctFrom) => {
+            Transformed::yes(distinct(binary, schema, functions)?)
+        }
+        Expr::Between(between) => Transformed::yes(spelled_out(between, schema, functions)?),
         Expr::InList(InList { expr, list, negated }) => {
             let all = std::iter::once(*expr).chain(list).collect();
-            let mut all = to_common_type(all, schema, "the values of IN")?.into_iter();
-            match all.next() {
-                Some(expr) => Transformed::yes(Expr::InList(InList::new(Box::new(expr), all.collect(), negated))),
-                None => return datafusion_common::internal_err!("IN lost its operand"),
-            }
+            Transformed::yes(one_of(all, negated, schema, functions)?)
         }
-        Expr::Case(case) => Transformed::yes(common_case(case, schema)?),
+        Expr::Case(case) => {
+            let case = common_case(case, schema, functions)?;
+            Transformed::yes(declared_case(case, schema)?)
+        }
+        literal @ Expr::Literal(..) => Transformed::yes(typed_literal(literal)),
+        Expr::ScalarFunction(call) if call.name() == "typeof" && !call.args.is_empty() => {
+            // Now, before constants are folded: a folded one has forgotten that it might have been NULL.
+            let field = field_of(&call.args[0], schema)?;
+            let not_null = if field.is_nullable() { "" } else { " NOT NULL" };
+            Transformed::yes(Expr::Literal(ScalarValue::from(format!("{}{not_null}", SqlType::of_field(&field))), None))
+        }
         other => Transformed::no(other),
     })
 }
@@ -94,24 +110,41 @@ pub(super) fn cast(
     }
 }
 
+/// `IS [NOT] DISTINCT FROM` in the type in which the sides compare; where equality is ours, by that.
+fn distinct(binary: BinaryExpr, schema: &DFSchema, functions: &FunctionSet) -> BindResult<Expr> {
+    let BinaryExpr { left, op, right } = binary;
+    let (left_field, right_field) = (field_of(&left, schema)?, field_of(&right, schema)?);
+    let (left, right) = comparable(*left, &left_field, *right, &right_field, true, functions)?;
+    let own = functions::comparison(Operator::Eq, field_of(&left, schema)?.data_type());
+    let Some(equal) = own.filter(|_| left != right) else {
+        return Ok(Expr::BinaryExpr(BinaryExpr::new(Box::new(left), op, Box::new(right))));
+    };
+    let missing = left.clone().is_null().and(right.clone().is_null());
+    let same = missing.or(call(equal, vec![left, right]).is_true());
+    Ok(if op == Operator::IsDistinctFrom { Expr::Not(Box::new(same)) } else { same })
+}
+
 /// `x BETWEEN a AND b` as `x >= a AND x <= b`: each side is compared in its own common type, as Flink does.
-fn spelled_out(between: Between, schema: &DFSchema) -> BindResult<Expr> {
+fn spelled_out(between: Between, schema: &DFSchema, functions: &FunctionSet) -> BindResult<Expr> {
     let Between { expr, negated, low, high } = between;
-    let side = |bound: Expr, operator: Operator| compare(operator, (*expr).clone(), bound, schema);
+    let side = |bound: Expr, operator: Operator| compare(operator, (*expr).clone(), bound, schema, functions);
     let both = side(*low, Operator::GtEq)?.and(side(*high, Operator::LtEq)?);
     Ok(if negated { Expr::Not(Box::new(both)) } else { both })
 }
 
 /// A `CASE` whose results have one type.
-pub(super) fn common_case(case: Case, schema: &DFSchema) -> BindResult<Expr> {
+pub(super) fn common_case(case: Case, schema: &DFSchema, functions: &FunctionSet) -> BindResult<Expr> {
     let Case { expr, when_then_expr, else_expr } = case;
     let (mut whens, thens): (Vec<Expr>, Vec<Expr>) =
         when_then_expr.into_iter().map(|(when, then)| (*when, *then)).unzip();
     let expr = match expr {
-        None => None,
+        None => {
+            whens.iter().try_for_each(|when| condition(when, schema))?;
+            None
+        }
         Some(base) => {
             let all = std::iter::once(*base).chain(whens).collect();
-            let mut all = to_common_type(all, schema, "the values compared in CASE")?.into_iter();
+            let mut all = to_common_type(all, schema, functions, "the values compared in CASE")?.0.into_iter();
             let base = all.next();
             whens = all.collect();
             base.map(Box::new)
@@ -119,7 +152,13 @@ pub(super) fn common_case(case: Case, schema: &DFSchema) -> BindResult<Expr> {
     };
     let branches = thens.len();
     let results = thens.into_iter().chain(else_expr.map(|e| *e)).collect();
-    let mut results = to_common_type(results, schema, "the results of CASE")?.into_iter();
+    let (results, common) = to_common_type(results, schema, functions, "the results of CASE")?;
+    if common == SqlType::Null {
+        return Err(wrap(
+            Error::sql("all results of CASE are NULL").hint("CAST one of them to the type that is meant"),
+        ));
+    }
+    let mut results = results.into_iter();
     let thens: Vec<Expr> = results.by_ref().take(branches).collect();
     Ok(Expr::Case(Case {
         expr,
@@ -128,8 +167,52 @@ pub(super) fn common_case(case: Case, schema: &DFSchema) -> BindResult<Expr> {
     }))
 }
 
+/// `CASE` with the declared type of its results, which the library does not look for.
+fn declared_case(case: Expr, schema: &DFSchema) -> BindResult<Expr> {
+    let Expr::Case(Case { when_then_expr, else_expr, .. }) = &case else { return Ok(case) };
+    let results = when_then_expr.iter().map(|(_, then)| then).chain(else_expr);
+    let types = results.map(|then| Ok(SqlType::of_field(&*field_of(then, schema)?))).collect::<BindResult<Vec<_>>>()?;
+    Ok(match functions::common_type(&types) {
+        Some(common) if SqlType::from_arrow(&common.to_arrow()) != common => {
+            call(declare_function(&common), vec![case])
+        }
+        _ => case,
+    })
+}
+
+fn condition(when: &Expr, schema: &DFSchema) -> BindResult<()> {
+    match SqlType::of_field(&*field_of(when, schema)?) {
+        SqlType::Boolean | SqlType::Null => Ok(()),
+        other => Err(wrap(
+            Error::sql(format!("a condition of CASE is BOOLEAN, not {other}"))
+                .at(super::error::span_in(when))
+                .hint("write CASE x WHEN value THEN … to compare x with values"),
+        )),
+    }
+}
+
+/// `IN`; over FLOAT and DOUBLE, whose equality is ours, as one comparison for each value.
+fn one_of(all: Vec<Expr>, negated: bool, schema: &DFSchema, functions: &FunctionSet) -> BindResult<Expr> {
+    let (all, common) = to_common_type(all, schema, functions, "the values of IN")?;
+    let mut all = all.into_iter();
+    let Some(expr) = all.next() else { return datafusion_common::internal_err!("IN lost its operand") };
+    if !matches!(common, SqlType::Float | SqlType::Double) {
+        return Ok(Expr::InList(InList::new(Box::new(expr), all.collect(), negated)));
+    }
+    let mut any: Option<Expr> = None;
+    for value in all {
+        let equal = compare(Operator::Eq, expr.clone(), value, schema, functions)?;
+        any = Some(match any {
+            Some(before) => before.or(equal),
+            None => equal,
+        });
+    }
+    let any = any.unwrap_or_else(|| Expr::Literal(ScalarValue::Boolean(Some(false)), None));
+    Ok(if negated { Expr::Not(Box::new(any)) } else { any })
+}
+
 /// Every input cast to the columns' common types; the first input's names stay.
-fn common_union(union: Union) -> BindResult<Union> {
+fn common_union(union: Union, functions: &FunctionSet) -> BindResult<Union> {
     let columns = union.schema.fields().len();
     let mut targets = Vec::with_capacity(columns);
     for column in 0..columns {
@@ -141,7 +224,7 @@ fn common_union(union: Union) -> BindResult<Union> {
         targets.push(common);
     }
     let inputs = union.inputs.into_iter().map(|input| {
-        let fits = input.schema().fields().iter().zip(&targets).all(|(f, target)| *f.data_type() == target.to_arrow());
+        let fits = input.schema().fields().iter().zip(&targets).all(|(f, target)| SqlType::of_field(f) == *target);
         if fits {
             return Ok(input);
         }
@@ -149,9 +232,9 @@ fn common_union(union: Union) -> BindResult<Union> {
         let cast: Vec<Expr> = cast
             .map(|((column, field), target)| {
                 let name = column.name.clone();
-                widen(Expr::Column(column), field.data_type(), target).alias(name)
+                Ok(declared(Expr::Column(column), field, target, functions)?.alias(name))
             })
-            .collect();
+            .collect::<BindResult<_>>()?;
         Ok(Arc::new(LogicalPlanBuilder::from(Arc::unwrap_or_clone(input)).project(cast)?.build()?))
     });
     Union::try_new_with_loose_types(inputs.collect::<BindResult<Vec<_>>>()?)
@@ -168,11 +251,10 @@ fn common_values(values: Values, functions: &FunctionSet) -> BindResult<Values> 
     let mut fields = Vec::new();
     for column in 0..values.schema.fields().len() {
         let of_column: Vec<Expr> = rows.iter().map(|row| row[column].clone()).collect();
-        let typed = to_common_type(of_column, &empty, "the rows of VALUES")?;
-        let nullable = typed.iter().map(|e| field_of(e, &empty)).collect::<BindResult<Vec<_>>>()?;
-        let data_type = nullable.first().map_or(DataType::Null, |field| field.data_type().clone());
-        let nullable = nullable.iter().any(|field| field.is_nullable());
-        fields.push(Field::new(values.schema.field(column).name(), data_type, nullable));
+        let (typed, common) = to_common_type(of_column, &empty, functions, "the rows of VALUES")?;
+        let of_cells = typed.iter().map(|e| field_of(e, &empty)).collect::<BindResult<Vec<_>>>()?;
+        let nullable = of_cells.iter().any(|field| field.is_nullable());
+        fields.push(common.to_field(values.schema.field(column).name(), nullable));
         for (row, expression) in rows.iter_mut().zip(typed) {
             row[column] = expression;
         }

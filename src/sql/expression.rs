@@ -30,6 +30,7 @@ use super::diagnose::{expected, refuse};
 use super::dialect::FlinkDialect;
 use super::type_syntax::{as_data_type, parse_type};
 use super::{interval, json};
+use crate::types::SqlType;
 
 /// The name of the call that stands for a `TABLE t` argument.
 pub(crate) const TABLE_ARGUMENT: &str = "__table";
@@ -211,7 +212,14 @@ fn cast(parser: &mut Parser, kind: CastKind) -> Parse<Expr> {
     parser.advance_token();
     let expr = Box::new(parser.parse_expr()?);
     require(parser, &["AS"])?;
-    let (sql_type, _) = parse_type(parser)?;
+    // A column of type VARCHAR holds one character; a cast to it cuts nothing.
+    let unbounded = token_at(parser, 1, &Token::RParen);
+    let word = word_at(parser, 0).map(str::to_ascii_uppercase);
+    let sql_type = match (word.as_deref(), parse_type(parser)?.0) {
+        (Some("VARCHAR"), _) if unbounded => SqlType::STRING,
+        (Some("VARBINARY"), _) if unbounded => SqlType::BYTES,
+        (_, sql_type) => sql_type,
+    };
     require_token(parser, &Token::RParen)?;
     Ok(Expr::Cast { kind, expr, data_type: as_data_type(&sql_type), array: false, format: None })
 }

@@ -197,7 +197,8 @@ fn decimal(parser: &mut Parser) -> Parse<SqlType> {
     if !parser.consume_token(&Token::LParen) {
         return Ok(SqlType::Decimal(10, 0));
     }
-    let precision = number(parser, "the precision of DECIMAL", 1, 38)?;
+    // As in Flink, more digits than there can be are cut to those.
+    let precision = number(parser, "the precision of DECIMAL", 1, u32::MAX)?.min(38);
     let mut scale = 0;
     if parser.consume_token(&Token::Comma) {
         scale = number(parser, "the scale of DECIMAL", 0, precision)?;

@@ -257,8 +257,14 @@ fn declared(text: &str, data_type: &DataType) -> Option<SqlType> {
         _ if text.starts_with("MULTISET") => {
             let DataType::Map(entries, _) = data_type else { return None };
             let DataType::Struct(pair) = entries.data_type() else { return None };
-            return Some(SqlType::Multiset(Box::new(RowField::of_field("", &pair[0]))));
+            let element = RowField { nullable: !text.ends_with("NOT NULL>"), ..RowField::of_field("", &pair[0]) };
+            return Some(SqlType::Multiset(Box::new(element)));
         }
+        // Arrow has no map whose keys may be NULL.
+        _ if text.starts_with("MAP") => match SqlType::from_arrow(data_type) {
+            SqlType::Map(key, value) => SqlType::Map(Box::new(RowField { nullable: true, ..*key }), value),
+            _ => return None,
+        },
         _ => return None,
     };
     (sql_type.to_arrow() == *data_type).then_some(sql_type)

@@ -6,6 +6,7 @@
 //! makes the whole outer value NULL. A number that a DECIMAL cannot hold is NULL in both, as in Flink.
 
 mod allowed;
+mod declare;
 mod nested;
 mod number;
 mod print;
@@ -24,6 +25,7 @@ use datafusion_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
+pub use declare::declare_function;
 pub(super) use number::decimal_to_double;
 pub(super) use print::printer;
 

@@ -9,6 +9,7 @@
 //! | `1`, `2.50`, `1E3`, `-1` | a literal: `INT` or `BIGINT`, `DECIMAL(3, 2)`, `DOUBLE` |
 //! | `CAST(x AS t)`, `TRY_CAST`, `DATE '…'`, `TIMESTAMP '…'` | a cast by our rules |
 //! | `CASE …` | the same, its results of one type |
+//! | `INTERVAL '1' YEAR` | a literal of type `INTERVAL YEAR TO MONTH` |
 //! | `-x` | `flink_negate(x)` |
 //! | `x LIKE p ESCAPE e`, `x SIMILAR TO p` | `like(x, p, e)`, `similar(x, p)` |
 //! | `ROW(a, b)`, `(a, b)`, `ARRAY[a, b]`, `MAP[k, v]` | `flink_row`, `flink_array`, `flink_map` |
@@ -22,10 +23,11 @@ mod places;
 
 use std::ops::ControlFlow;
 
+use datafusion_common::ScalarValue;
 use sqlparser::ast::{
-    AccessExpr, BinaryOperator, DictionaryField, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
-    Ident, ObjectNamePart, Query, Select, SelectItem, SetExpr, Spanned, Subscript, UnaryOperator, Value, ValueWithSpan,
-    VisitMut, VisitorMut, WindowFrameBound, WindowType,
+    AccessExpr, BinaryOperator, DateTimeField, DictionaryField, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArguments, Ident, Interval, ObjectNamePart, Query, Select, SelectItem, SetExpr, Spanned, Subscript,
+    UnaryOperator, Value, ValueWithSpan, VisitMut, VisitorMut, WindowFrameBound, WindowType,
 };
 
 use super::forms::{Form, Forms, number};
@@ -129,6 +131,13 @@ impl Rewrite<'_> {
             Expr::Tuple(parts) => sql::call("flink_row", parts),
             Expr::Array(array) => sql::call("flink_array", array.elem),
             Expr::CompoundFieldAccess { root, access_chain } => subscripts(*root, access_chain)?,
+            Expr::Interval(interval) => match months(&interval) {
+                Some(months) => {
+                    let value = ScalarValue::IntervalYearMonth(Some(months));
+                    self.marker(Form::Interval(value), vec![*interval.value])
+                }
+                None => Expr::Interval(interval),
+            },
             Expr::Function(call) => self.call(call)?,
             other => other,
         };
@@ -223,6 +232,20 @@ impl Rewrite<'_> {
         }
         Ok(Expr::Function(call))
     }
+}
+
+/// The months of an interval of months, quarters or years, as `sql` writes them.
+fn months(interval: &Interval) -> Option<i32> {
+    let months = match interval.leading_field.as_ref()? {
+        DateTimeField::Year => 12,
+        DateTimeField::Quarter => 3,
+        DateTimeField::Month => 1,
+        _ => return None,
+    };
+    let Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(count), .. }) = interval.value.as_ref() else {
+        return None;
+    };
+    count.parse::<i32>().ok()?.checked_mul(months)
 }
 
 /// `like(x, p[, e])` for `x LIKE p [ESCAPE e]`, and likewise for SIMILAR TO.

@@ -10,7 +10,7 @@ use crate::changelog::{ChangelogMode, Kind};
 use crate::error::{Error, Result, Span, nearest};
 use crate::functions::{self, FunctionSet};
 use crate::plan::error::unwrap;
-use crate::plan::expressions::{call, widen};
+use crate::plan::expressions::{call, convert};
 use crate::plan::stream::{NodeId, NodeKind};
 use crate::types::SqlType;
 
@@ -164,7 +164,7 @@ fn assign(plan: &LogicalPlan, target: &Target<'_>, functions: &FunctionSet) -> R
         }
         assigned.push(match functions.cast(&from, &to_type, false)? {
             Some(function) if from_type != to_type => call(function, vec![value]),
-            _ => widen(value, from.data_type(), &to_type),
+            _ => convert(value, &from, &to_type, functions).map_err(unwrap)?,
         });
     }
     Ok(assigned)
