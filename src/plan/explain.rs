@@ -70,6 +70,7 @@ fn title(graph: &StreamGraph, node: &Node) -> String {
         }
         NodeKind::WindowAssign { time, window } => format!("{}, {}", column(*time), spec(window)),
         NodeKind::Sink { table, .. } => format!("{}: {}", table.name, names(node)),
+        NodeKind::ChangelogNormalize { key, .. } => format!("key=[{}]", columns(key)),
         NodeKind::Union | NodeKind::DropUpdateBefore | NodeKind::Collect => names(node),
     };
     format!("{}({parameters})", node.kind.name())

@@ -55,6 +55,8 @@ pub struct PlanSettings {
     pub ttl_ms: u64,
     /// `table.exec.source.idle-timeout` in milliseconds; 0: never.
     pub idle_timeout_ms: u64,
+    /// `table.exec.source.cdc-events-duplicate`: sources of changes may say the same twice.
+    pub duplicate_changes: bool,
 }
 
 /// What a source is, as far as plans depend on it.
