@@ -14,6 +14,7 @@
 //! To add a relation: a node in `stream.rs`, an arm in `translate/mod.rs`, a line in `explain.rs`, and its operator.
 
 mod declare;
+mod display;
 mod error;
 mod explain;
 mod expressions;
@@ -23,9 +24,13 @@ mod optimize;
 mod provider;
 mod relations;
 mod rewrite;
+mod simplify;
 pub mod stream;
 mod translate;
 mod typing;
+
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
@@ -149,6 +154,7 @@ impl Planner<'_> {
     }
 
     fn settle(&self, mut graph: StreamGraph) -> Result<StreamGraph> {
+        simplify::merge_calcs(&mut graph)?;
         let mut accepted = Vec::new();
         for node in &graph.nodes {
             if let NodeKind::Sink { table, .. } = &node.kind {
