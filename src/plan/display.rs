@@ -17,7 +17,9 @@ pub(super) fn expression(expression: &Expr, schema: &DFSchema) -> String {
         }
         Expr::Column(column) => column.name.clone(),
         Expr::Literal(value, _) => literal(value),
-        Expr::BinaryExpr(BinaryExpr { left, op, right }) => format!("{} {op} {}", operand(left, schema), operand(right, schema)),
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+            format!("{} {op} {}", operand(left, schema), operand(right, schema))
+        }
         Expr::Not(inner) => format!("NOT {}", operand(inner, schema)),
         Expr::Negative(inner) => format!("-{}", operand(inner, schema)),
         Expr::IsNull(inner) => format!("{} IS NULL", operand(inner, schema)),
@@ -108,7 +110,12 @@ fn interval_text(interval: IntervalMonthDayNano) -> String {
     if interval.months != 0 && nanoseconds == 0 {
         return format!("INTERVAL '{}' MONTH", interval.months);
     }
-    let units = [("DAY", 86_400_000_000_000), ("HOUR", 3_600_000_000_000), ("MINUTE", 60_000_000_000), ("SECOND", 1_000_000_000)];
+    let units = [
+        ("DAY", 86_400_000_000_000),
+        ("HOUR", 3_600_000_000_000),
+        ("MINUTE", 60_000_000_000),
+        ("SECOND", 1_000_000_000),
+    ];
     let whole = units.iter().find(|(_, length)| interval.months == 0 && nanoseconds != 0 && nanoseconds % length == 0);
     match whole {
         Some((unit, length)) => format!("INTERVAL '{}' {unit}", nanoseconds / length),

@@ -49,7 +49,8 @@ fn merged(outer: &NodeKind, inner: &NodeKind) -> BindResult<Option<NodeKind>> {
     };
     // A condition may guard the expressions above it: WHERE x <> 0 below 1 / x. One `Calc` filters before it projects,
     // so that a condition above must not see what the one below has computed.
-    let plain = projection.iter().all(|expression| matches!(unaliased(expression), Expr::Column(_) | Expr::Literal(..)));
+    let plain =
+        projection.iter().all(|expression| matches!(unaliased(expression), Expr::Column(_) | Expr::Literal(..)));
     if outer_condition.is_some() && (condition.is_some() || !plain) {
         return Ok(None);
     }
@@ -62,9 +63,10 @@ fn merged(outer: &NodeKind, inner: &NodeKind) -> BindResult<Option<NodeKind>> {
             Ok(TreeNodeRecursion::Continue)
         })?;
     }
-    let twice = projection.iter().zip(&uses).any(|(expression, uses)| {
-        *uses > 1 && !matches!(unaliased(expression), Expr::Column(_) | Expr::Literal(..))
-    });
+    let twice = projection
+        .iter()
+        .zip(&uses)
+        .any(|(expression, uses)| *uses > 1 && !matches!(unaliased(expression), Expr::Column(_) | Expr::Literal(..)));
     if twice {
         return Ok(None);
     }

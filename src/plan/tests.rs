@@ -142,7 +142,10 @@ fn a_statement_set_reads_a_shared_source_once() {
 fn batch_and_mini_batch_aggregate_in_bundles() {
     let bundles = Some(MiniBatch { size: 100, latency_ms: 1_000 });
     let sql = "SELECT who, COUNT(*) FROM clicks GROUP BY who";
-    insta::assert_snapshot!(planned(sql, PlanSettings { mini_batch: bundles, ttl_ms: 5_000, ..PlanSettings::default() }));
+    insta::assert_snapshot!(planned(
+        sql,
+        PlanSettings { mini_batch: bundles, ttl_ms: 5_000, ..PlanSettings::default() }
+    ));
     let batch = PlanSettings { batch: true, ..PlanSettings::default() };
     assert!(!planned(sql, batch).contains("WatermarkAssigner"), "a bounded table has no late rows");
 }

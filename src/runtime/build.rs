@@ -14,8 +14,8 @@ use super::config::JobConfig;
 use crate::changelog::ChangeBatch;
 use crate::error::{Error, Result};
 use crate::operators::{
-    Calc, ChangelogNormalize, DropUpdateBefore, GroupAggregate, GroupAggregateParameters, Operator, Output, Port, WatermarkAssigner,
-    WindowAggregate, WindowAggregateParameters, WindowAssign,
+    Calc, ChangelogNormalize, DropUpdateBefore, GroupAggregate, GroupAggregateParameters, Operator, Output, Port,
+    WatermarkAssigner, WindowAggregate, WindowAggregateParameters, WindowAssign,
 };
 use crate::plan::stream::{Node, NodeKind, StreamGraph};
 use crate::state::KeyGroupRange;

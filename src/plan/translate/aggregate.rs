@@ -56,6 +56,15 @@ enum GroupPart {
     Packed,
 }
 
+impl GroupPart {
+    fn key(&self) -> Option<usize> {
+        match self {
+            GroupPart::Key(key) => Some(*key),
+            _ => None,
+        }
+    }
+}
+
 /// The window of a window aggregation.
 struct WindowOf {
     /// Column of the arguments that holds the time (for attached windows, the start).
@@ -88,9 +97,11 @@ impl Translation<'_> {
         let prepared = self.project(input, Arc::clone(schema), None, arguments.expressions, fields)?;
         match window {
             None => {
-                let keys =
-                    parts.iter().filter_map(|part| if let GroupPart::Key(key) = part { Some(*key) } else { None });
-                self.group(prepared, keys.collect(), calls, Arc::clone(aggregate.schema.inner()))
+                let keys = parts.iter().filter_map(GroupPart::key).collect();
+                let times = self.extreme_times(prepared, parts.len(), &calls);
+                let node = self.group(prepared, keys, calls, Arc::clone(aggregate.schema.inner()))?;
+                self.windows.entry(node).or_default().derived = times;
+                Ok(node)
             }
             Some(window) => self.windowed(prepared, &parts, window, calls, &aggregate.schema),
         }
@@ -118,11 +129,12 @@ impl Translation<'_> {
                 if window.is_some() {
                     return Err(Error::sql("only one window may stand in GROUP BY"));
                 }
-                let column = column_index(time, schema).ok_or_else(|| {
-                    Error::sql("the first argument of a group window must be a time attribute column")
-                })?;
-                self.require_time_attribute(self.node(input), column)?;
-                self.refuse_processing_time(input, column)?;
+                if !self.is_derived_time(time, input, schema) {
+                    let column = column_index(time, schema)
+                        .ok_or_else(|| Error::sql("the first argument of a group window must be a time attribute"))?;
+                    self.require_time_attribute(self.node(input), column)?;
+                    self.refuse_processing_time(input, column)?;
+                }
                 window = Some(WindowOf { time: arguments.column(time), spec });
                 parts.push(GroupPart::Packed);
                 continue;
@@ -144,6 +156,15 @@ impl Translation<'_> {
             window = Some(WindowOf { time: start, spec: WindowSpec::Attached { start, end } });
         }
         Ok((parts, window))
+    }
+
+    /// The columns that are the least or greatest of a time attribute.
+    fn extreme_times(&self, input: NodeId, keys: usize, calls: &[AggregateCall]) -> Vec<usize> {
+        let extreme = |call: &AggregateCall| {
+            matches!(call.function, AggregateFunction::Min | AggregateFunction::Max)
+                && call.arguments.first().is_some_and(|argument| self.node(input).rowtime.contains(argument))
+        };
+        calls.iter().enumerate().filter(|(_, call)| extreme(call)).map(|(index, _)| keys + index).collect()
     }
 
     fn refuse_processing_time(&self, input: NodeId, column: usize) -> Result<()> {
@@ -199,8 +220,7 @@ impl Translation<'_> {
         aggregates: Vec<AggregateCall>,
         schema: &DFSchemaRef,
     ) -> Result<NodeId> {
-        let keys: Vec<usize> =
-            parts.iter().filter_map(|part| if let GroupPart::Key(key) = part { Some(*key) } else { None }).collect();
+        let keys: Vec<usize> = parts.iter().filter_map(GroupPart::key).collect();
         let window_columns = vec![WindowColumn::Start, WindowColumn::End, WindowColumn::Time];
         let input_node = self.node(input);
         let append_only_input = input_node.mode.is_append_only();
@@ -224,7 +244,7 @@ impl Translation<'_> {
         let output = Arc::clone(&facts.schema);
         let node = self.add(kind, vec![edge], facts);
         let columns = window_columns.into_iter().enumerate().map(|(i, which)| (first_window + i, which)).collect();
-        self.windows.insert(node, Windows { columns, packed: Vec::new() });
+        self.windows.insert(node, Windows { columns, ..Windows::default() });
         self.in_group_order(node, &output, parts, first_window, schema)
     }
 

@@ -13,10 +13,10 @@ use datafusion_physical_expr::create_physical_expr;
 
 use super::{Facts, Translation};
 use crate::catalog::TableDefinition;
+use crate::changelog::ChangelogMode;
 use crate::error::{Error, Result};
 use crate::plan::error::unwrap;
 use crate::plan::provider::DeclaredTable;
-use crate::changelog::ChangelogMode;
 use crate::plan::stream::{Distribution, Edge, NodeId, NodeKind, NodeParallelism, StateBound};
 
 /// The columns of each table that any scan of the job needs: a shared source reads their union.

@@ -48,6 +48,9 @@ struct Windows {
     columns: Vec<(usize, WindowColumn)>,
     /// Columns that hold a legacy group window as a row of its three columns.
     packed: Vec<usize>,
+    /// Timestamps computed from a time attribute (`ts + INTERVAL '1' SECOND`, `COALESCE(ts, …)`): good enough for a
+    /// legacy group window, which cuts by their values, while lateness follows the attribute's watermark.
+    derived: Vec<usize>,
 }
 
 /// What [`Translation::add`] needs to know about a node beside its kind.
@@ -221,7 +224,7 @@ impl<'a> Translation<'a> {
         let id = self.add(kind, vec![forward(input)], facts);
         let which = [WindowColumn::Start, WindowColumn::End, WindowColumn::Time];
         let columns = which.into_iter().enumerate().map(|(index, which)| (columns + index, which)).collect();
-        self.windows.insert(id, Windows { columns, packed: Vec::new() });
+        self.windows.insert(id, Windows { columns, ..Windows::default() });
         Ok(id)
     }
 
