@@ -221,7 +221,8 @@ impl StreamGraph {
             let one = |call: &AggregateCall| {
                 let distinct = if call.distinct { "DISTINCT " } else { "" };
                 let filter = if call.filter.is_some() { " FILTER" } else { "" };
-                format!("{:?}({distinct}{}){filter}", call.function, types(&call.arguments))
+                let monotone = if call.monotone { " monotone" } else { "" };
+                format!("{:?}({distinct}{}){filter}{monotone}", call.function, types(&call.arguments))
             };
             calls.iter().map(one).collect::<Vec<_>>().join(", ")
         };

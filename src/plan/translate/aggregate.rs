@@ -75,6 +75,10 @@ struct WindowOf {
 impl Translation<'_> {
     pub(super) fn distinct(&mut self, input: &LogicalPlan) -> Result<NodeId> {
         let node = self.relation(input)?;
+        if self.node(node).upsert_key.is_some() {
+            // Rows that are told apart by a key are distinct already.
+            return Ok(node);
+        }
         let keys = (0..input.schema().fields().len()).collect();
         self.group(node, keys, Vec::new(), Arc::clone(input.schema().inner()))
     }
@@ -181,10 +185,11 @@ impl Translation<'_> {
         &mut self,
         input: NodeId,
         keys: Vec<usize>,
-        aggregates: Vec<AggregateCall>,
+        mut aggregates: Vec<AggregateCall>,
         schema: SchemaRef,
     ) -> Result<NodeId> {
         let append_only_input = self.node(input).mode.is_append_only();
+        let motions = self.judge_calls(input, &keys, &mut aggregates);
         let mut facts = Facts::plain(schema);
         facts.mode = match (append_only_input, aggregates.is_empty()) {
             (true, true) => ChangelogMode::APPEND,
@@ -208,7 +213,9 @@ impl Translation<'_> {
             mini_batch: self.settings.mini_batch,
             ttl_ms: self.settings.ttl_ms,
         };
-        Ok(self.add(kind, vec![edge], facts))
+        let node = self.add(kind, vec![edge], facts);
+        self.motions.insert(node, motions);
+        Ok(node)
     }
 
     /// An aggregation over windows, with its columns put into the order of the `GROUP BY`.
@@ -365,6 +372,7 @@ fn aggregate_call(expression: &Expr, field: &Arc<Field>, arguments: &mut Argumen
         arguments: columns,
         distinct: params.distinct,
         filter: params.filter.as_ref().map(|filter| arguments.column(filter)),
+        monotone: false,
         output: Arc::clone(field),
     })
 }

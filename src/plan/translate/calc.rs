@@ -86,8 +86,10 @@ impl Translation<'_> {
                 .filter(|index| self.is_derived_time(&projection[*index], input, &input_schema))
                 .collect(),
         };
+        let (schema, filtered, expressions) = (Arc::clone(&input_schema), condition.is_some(), projection.clone());
         let kind = NodeKind::Calc { input: input_schema, condition, projection };
         let id = self.add(kind, vec![forward(input)], facts);
+        self.note_projection(id, input, &schema, &expressions, filtered);
         self.windows.insert(id, outgoing);
         Ok(id)
     }

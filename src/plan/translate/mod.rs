@@ -11,6 +11,7 @@
 mod aggregate;
 mod calc;
 mod leaf;
+mod monotone;
 mod sink;
 
 pub(super) use sink::Target;
@@ -35,6 +36,8 @@ pub(super) struct Translation<'a> {
     facts: &'a dyn TableFacts,
     /// What the windows of a node's rows are, by node.
     windows: HashMap<NodeId, Windows>,
+    /// How the columns of nodes with updates move, where something is known.
+    motions: HashMap<NodeId, Vec<monotone::Motion>>,
     /// Equal relations become one node: a statement set reads a shared source once.
     done: HashMap<LogicalPlan, NodeId>,
     /// For each table that is scanned more than once, the columns that any scan needs.
@@ -99,6 +102,7 @@ impl<'a> Translation<'a> {
             settings,
             facts,
             windows: HashMap::new(),
+            motions: HashMap::new(),
             done: HashMap::new(),
             wanted: leaf::WantedColumns::default(),
         }
