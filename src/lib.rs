@@ -93,8 +93,16 @@ pub(crate) mod types;
 pub use changelog::{ChangeBatch, ChangelogMode, Kind, Kinds};
 pub use connectors::Console;
 pub use error::{Error, ErrorKind, Result, Span};
+pub use runtime::{Clock, OperatorMetrics};
 pub use session::checkpoints;
 pub use session::{
     Changes, Engine, EngineBuilder, Job, JobProgress, JobReport, Outcome, ProgramTable, ScriptStatement, Session,
 };
 pub use types::{CellFormat, RowFormat, SqlType};
+
+/// What a program implements to bring tables of its own: see [`ProgramTable::source`] and [`ProgramTable::sink`].
+pub mod connector {
+    pub use crate::connectors::{
+        Committable, Guarantee, Progress, Sink, SinkWriter, Source, SourceEvent, SourceReader, SplitPosition,
+    };
+}

@@ -206,7 +206,7 @@ pub trait Source: Send + Sync {
 
     /// Opens the reader of subtask `subtask` of `parallelism`.
     ///
-    /// `projection` are indices into the table's scan schema ([`TableDefinition::scan_schema`]), ascending. `restored`
+    /// `projection` are indices into the table's physical and metadata columns, in order of declaration, ascending. `restored`
     /// are the positions of *all* splits of the checkpoint, or `None` on a fresh start: the reader takes the splits that
     /// are its own by a stable rule over split names, and skips those that were read to the end.
     ///

@@ -20,6 +20,9 @@ use crate::state::{Restored, Snapshot};
 /// Processing time after which a candidate is sent even if it is less than an interval ahead.
 const CLOCK_MS: i64 = 200;
 
+/// Where event time starts, as in Flink: rows up to 1970 do not move it, so none of them is ever late.
+const START: i64 = 0;
+
 /// Derives watermarks from the rows.
 pub struct WatermarkAssigner {
     column: usize,
@@ -35,8 +38,12 @@ pub struct WatermarkAssigner {
 impl WatermarkAssigner {
     /// `column` is the event time, `expression` gives a row's watermark, `interval_ms` is `pipeline.auto-watermark-interval`.
     pub fn new(column: usize, expression: Arc<dyn PhysicalExpr>, interval_ms: i64) -> WatermarkAssigner {
-        let least = Watermark::MIN.0;
-        WatermarkAssigner { column, expression, interval_ms, candidate: least, announced: least, last_clock: i64::MIN }
+        WatermarkAssigner { column, expression, interval_ms, candidate: START, announced: START, last_clock: i64::MIN }
+    }
+
+    /// The watermark that holds; none before the first row after 1970.
+    fn mark(&self) -> Watermark {
+        if self.announced > START { Watermark(self.announced) } else { Watermark::MIN }
     }
 }
 
@@ -46,9 +53,9 @@ impl Operator for WatermarkAssigner {
         let candidates = milliseconds(&evaluate(&self.expression, batch.rows())?)?;
         let mut from = 0;
         for (row, time) in times.values().iter().enumerate() {
-            if *time <= self.announced && self.announced > out.current_watermark().0 {
+            if *time <= self.announced && self.mark() > out.current_watermark() {
                 out.changes(batch.slice(from, row - from));
-                out.watermark(Watermark(self.announced));
+                out.watermark(self.mark());
                 from = row;
             }
             if candidates.is_valid(row) && candidates.value(row) > self.candidate {
@@ -59,7 +66,7 @@ impl Operator for WatermarkAssigner {
             }
         }
         out.changes(if from == 0 { batch } else { batch.slice(from, batch.len() - from) });
-        out.watermark(Watermark(self.announced));
+        out.watermark(self.mark());
         Ok(())
     }
 
@@ -79,17 +86,17 @@ impl Operator for WatermarkAssigner {
         if now.saturating_sub(self.last_clock) >= CLOCK_MS {
             self.last_clock = now;
             self.announced = self.announced.max(self.candidate);
-            out.watermark(Watermark(self.announced));
+            out.watermark(self.mark());
         }
         Ok(())
     }
 
     fn snapshot(&mut self, _at: CheckpointId) -> Result<Snapshot> {
-        Ok(Snapshot { tables: vec![save_watermark(Watermark(self.announced))?] })
+        Ok(Snapshot { tables: vec![save_watermark(self.mark())?] })
     }
 
     fn restore(&mut self, from: Restored) -> Result<()> {
-        self.announced = restore_watermark(&from)?.0;
+        self.announced = restore_watermark(&from)?.0.max(START);
         self.candidate = self.announced;
         Ok(())
     }
@@ -120,6 +127,16 @@ mod tests {
             &feed(&mut operator(), &rows, 1, &mut out),
             "+I[1000]\nW 1000\n+I[2000]\nW 2000\n+I[2100]\n+I[2000]\n+I[1900]\n+I[5000]\nW 5000",
         );
+    }
+
+    #[test]
+    fn rows_up_to_1970_do_not_move_event_time() {
+        let rows = changes(&schema("ts TS"), "+I -5000\n+I -9000\n+I 100\n+I 300\n+I -1");
+        for size in [1, 9] {
+            let mut out = Output::default();
+            let expected = "+I[-5000]\n+I[-9000]\n+I[100]\n+I[300]\nW 300\n+I[-1]";
+            check(&feed(&mut operator(), &rows, size, &mut out), expected);
+        }
     }
 
     #[test]

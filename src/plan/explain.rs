@@ -2,8 +2,7 @@
 
 use std::fmt::Write;
 
-use datafusion_expr::Expr;
-
+use super::display::expression;
 use crate::plan::stream::{Distribution, Node, NodeId, NodeKind, NodeParallelism, StateBound, StreamGraph};
 use crate::types::{AggregateCall, WindowSpec};
 
@@ -44,21 +43,22 @@ fn draw(graph: &StreamGraph, id: NodeId, depth: usize, drawn: &mut [bool], text:
 
 /// The node's name and parameters.
 fn title(graph: &StreamGraph, node: &Node) -> String {
-    let input = node.inputs.first().map(|edge| &graph.nodes[edge.from]);
-    let column = |index: usize| input.map_or(String::new(), |input| input.schema.field(index).name().clone());
+    let below = node.inputs.first().map(|edge| &graph.nodes[edge.from]);
+    let column = |index: usize| below.map_or(String::new(), |input| input.schema.field(index).name().clone());
     let columns = |indices: &[usize]| indices.iter().map(|index| column(*index)).collect::<Vec<_>>().join(", ");
     let parameters = match &node.kind {
         NodeKind::Source { table, .. } => format!("{}: {}", table.name, names(node)),
         NodeKind::Values { rows } => format!("{} rows", rows.num_rows()),
-        NodeKind::Calc { condition, projection, .. } => {
-            let list = projection.iter().map(expression).collect::<Vec<_>>().join(", ");
+        NodeKind::Calc { input, condition, projection } => {
+            let list: Vec<String> = projection.iter().map(|e| expression(e, input)).collect();
+            let list = list.join(", ");
             match condition {
-                Some(condition) => format!("select=[{list}], where=[{}]", expression(condition)),
+                Some(condition) => format!("select=[{list}], where=[{}]", expression(condition, input)),
                 None => format!("select=[{list}]"),
             }
         }
-        NodeKind::WatermarkAssigner { column: index, expression: value, .. } => {
-            format!("{} AS {}", column(*index), expression(value))
+        NodeKind::WatermarkAssigner { input, column: index, expression: value, .. } => {
+            format!("{} AS {}", column(*index), expression(value, input))
         }
         NodeKind::GroupAggregate { keys, aggregates, mini_batch, .. } => {
             let emission = if mini_batch.is_some() { ", emits=[net change per bundle]" } else { "" };
@@ -70,6 +70,7 @@ fn title(graph: &StreamGraph, node: &Node) -> String {
         }
         NodeKind::WindowAssign { time, window } => format!("{}, {}", column(*time), spec(window)),
         NodeKind::Sink { table, .. } => format!("{}: {}", table.name, names(node)),
+        NodeKind::ChangelogNormalize { key, .. } => format!("key=[{}]", columns(key)),
         NodeKind::Union | NodeKind::DropUpdateBefore | NodeKind::Collect => names(node),
     };
     format!("{}({parameters})", node.kind.name())
@@ -114,15 +115,6 @@ fn distribution(distribution: &Distribution, input: &Node) -> String {
 
 fn names(node: &Node) -> String {
     node.schema.fields().iter().map(|field| field.name().as_str()).collect::<Vec<_>>().join(", ")
-}
-
-fn expression(expression: &Expr) -> String {
-    match expression {
-        Expr::Alias(alias) if alias.expr.to_string() == alias.name => alias.name.clone(),
-        Expr::Alias(alias) => format!("{} AS {}", self::expression(&alias.expr), alias.name),
-        Expr::Column(column) => column.name.clone(),
-        other => other.human_display().to_string(),
-    }
 }
 
 fn calls(aggregates: &[AggregateCall], column: &dyn Fn(usize) -> String) -> String {

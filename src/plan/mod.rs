@@ -14,6 +14,7 @@
 //! To add a relation: a node in `stream.rs`, an arm in `translate/mod.rs`, a line in `explain.rs`, and its operator.
 
 mod declare;
+mod display;
 mod error;
 mod explain;
 mod expressions;
@@ -24,9 +25,13 @@ mod optimize;
 mod provider;
 mod relations;
 mod rewrite;
+mod simplify;
 pub mod stream;
 mod translate;
 mod typing;
+
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
@@ -56,6 +61,8 @@ pub struct PlanSettings {
     pub ttl_ms: u64,
     /// `table.exec.source.idle-timeout` in milliseconds; 0: never.
     pub idle_timeout_ms: u64,
+    /// `table.exec.source.cdc-events-duplicate`: sources of changes may say the same twice.
+    pub duplicate_changes: bool,
 }
 
 /// What a source is, as far as plans depend on it.
@@ -148,6 +155,7 @@ impl Planner<'_> {
     }
 
     fn settle(&self, mut graph: StreamGraph) -> Result<StreamGraph> {
+        simplify::merge_calcs(&mut graph)?;
         let mut accepted = Vec::new();
         for node in &graph.nodes {
             if let NodeKind::Sink { table, .. } = &node.kind {

@@ -17,7 +17,7 @@ pub(super) fn settle(graph: &mut StreamGraph, accepts: &dyn Fn(&NodeKind) -> Cha
             sink @ NodeKind::Sink { .. } => accepts(sink).contains(Kind::UpdateBefore),
             NodeKind::Calc { condition, .. } => condition.is_some() || needed[id],
             NodeKind::GroupAggregate { .. } | NodeKind::WindowAggregate { .. } => true,
-            NodeKind::DropUpdateBefore => false,
+            NodeKind::DropUpdateBefore | NodeKind::ChangelogNormalize { .. } => false,
             _ => needed[id],
         };
         let updating = |from: NodeId| graph.nodes[from].mode.contains(Kind::UpdateBefore);
@@ -31,7 +31,9 @@ pub(super) fn settle(graph: &mut StreamGraph, accepts: &dyn Fn(&NodeKind) -> Cha
     for id in 0..graph.nodes.len() {
         let inherited = inherited_mode(graph, id);
         let node = &mut graph.nodes[id];
-        if let NodeKind::GroupAggregate { emit_update_before, .. } = &mut node.kind {
+        if let NodeKind::GroupAggregate { emit_update_before, .. }
+        | NodeKind::ChangelogNormalize { emit_update_before, .. } = &mut node.kind
+        {
             *emit_update_before = needed[id];
             if !needed[id] {
                 node.mode = node.mode.without(Kind::UpdateBefore);

@@ -168,6 +168,13 @@ pub enum NodeKind {
     Union,
     /// Drops `-U` rows: the user needs only the new image.
     DropUpdateBefore,
+    /// Makes a full changelog of one that has only new images by key, or may say things twice.
+    ChangelogNormalize {
+        /// The key's columns.
+        key: Vec<usize>,
+        /// Whether the user needs `-U`.
+        emit_update_before: bool,
+    },
     /// Writes to a table.
     Sink {
         /// The table.
@@ -192,6 +199,7 @@ impl NodeKind {
             NodeKind::WindowAssign { .. } => "WindowTableFunction",
             NodeKind::Union => "Union",
             NodeKind::DropUpdateBefore => "DropUpdateBefore",
+            NodeKind::ChangelogNormalize { .. } => "ChangelogNormalize",
             NodeKind::Sink { .. } => "Sink",
             NodeKind::Collect => "Collect",
         }
@@ -213,7 +221,8 @@ impl StreamGraph {
             let one = |call: &AggregateCall| {
                 let distinct = if call.distinct { "DISTINCT " } else { "" };
                 let filter = if call.filter.is_some() { " FILTER" } else { "" };
-                format!("{:?}({distinct}{}){filter}", call.function, types(&call.arguments))
+                let monotone = if call.monotone { " monotone" } else { "" };
+                format!("{:?}({distinct}{}){filter}{monotone}", call.function, types(&call.arguments))
             };
             calls.iter().map(one).collect::<Vec<_>>().join(", ")
         };
@@ -230,8 +239,13 @@ impl StreamGraph {
                 calls(aggregates)
             ),
             NodeKind::Sink { table, .. } => format!("connector {}", table.options.get("connector").unwrap_or_default()),
+            NodeKind::ChangelogNormalize { key, .. } => format!("key {key:?} rows [{}]", row_types(&node.schema)),
             _ => String::new(),
         };
         format!("{} {words}", node.kind.name()).trim_end().to_string()
     }
+}
+
+fn row_types(schema: &SchemaRef) -> String {
+    schema.fields().iter().map(|field| SqlType::of_field(field).to_string()).collect::<Vec<_>>().join(", ")
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use super::build::{describe, fingerprint, operator};
+use super::build::{describe, operator};
 use super::chain::{Chain, Link};
 use super::channel::{Receiver, channel};
 use super::checked::Checked;
@@ -69,8 +69,9 @@ pub fn prepare(
     let operators: BTreeMap<String, OperatorEntry> = graph
         .nodes
         .iter()
-        .map(|node| {
-            let entry = OperatorEntry { description: describe(&node.kind), fingerprint: fingerprint(graph, node) };
+        .enumerate()
+        .map(|(id, node)| {
+            let entry = OperatorEntry { description: describe(&node.kind), fingerprint: graph.fingerprint(id) };
             (node.uid.clone(), entry)
         })
         .collect();

@@ -14,8 +14,8 @@ use super::config::JobConfig;
 use crate::changelog::ChangeBatch;
 use crate::error::{Error, Result};
 use crate::operators::{
-    Calc, DropUpdateBefore, GroupAggregate, GroupAggregateParameters, Operator, Output, Port, WatermarkAssigner,
-    WindowAggregate, WindowAggregateParameters, WindowAssign,
+    Calc, ChangelogNormalize, DropUpdateBefore, GroupAggregate, GroupAggregateParameters, Operator, Output, Port,
+    WatermarkAssigner, WindowAggregate, WindowAggregateParameters, WindowAssign,
 };
 use crate::plan::stream::{Node, NodeKind, StreamGraph};
 use crate::state::KeyGroupRange;
@@ -41,6 +41,9 @@ pub fn operator(
         }
         NodeKind::Union => Box::new(PassOn),
         NodeKind::DropUpdateBefore => Box::new(DropUpdateBefore::new()),
+        NodeKind::ChangelogNormalize { key, emit_update_before } => {
+            Box::new(ChangelogNormalize::new(input()?, key.clone(), *emit_update_before, key_groups)?)
+        }
         NodeKind::Calc { input, condition, projection } => {
             let condition = condition.as_ref().map(|condition| compile(condition, input)).transpose()?;
             let projection = projection.iter().map(|expression| compile(expression, input)).collect::<Result<_>>()?;
@@ -88,34 +91,9 @@ fn compile(expression: &Expr, input: &DFSchema) -> Result<Arc<dyn PhysicalExpr>>
 pub fn describe(kind: &NodeKind) -> String {
     match kind {
         NodeKind::Source { table, .. } => format!("Source({})", table.name),
-        NodeKind::Values { .. } => "Values".to_owned(),
-        NodeKind::Calc { .. } => "Calc".to_owned(),
-        NodeKind::WatermarkAssigner { .. } => "WatermarkAssigner".to_owned(),
-        NodeKind::GroupAggregate { .. } => "GroupAggregate".to_owned(),
-        NodeKind::WindowAggregate { .. } => "WindowAggregate".to_owned(),
-        NodeKind::WindowAssign { .. } => "WindowAssign".to_owned(),
-        NodeKind::Union => "Union".to_owned(),
-        NodeKind::DropUpdateBefore => "DropUpdateBefore".to_owned(),
         NodeKind::Sink { name, .. } => format!("Sink({name})"),
-        NodeKind::Collect => "Collect".to_owned(),
+        other => other.name().to_owned(),
     }
-}
-
-/// What must be equal for saved state to fit; empty for operators without any.
-pub fn fingerprint(graph: &StreamGraph, node: &Node) -> String {
-    let parameters = match &node.kind {
-        NodeKind::GroupAggregate { keys, aggregates, append_only_input, .. } => {
-            format!("{keys:?} {aggregates:?} {append_only_input}")
-        }
-        NodeKind::WindowAggregate { keys, time, window, aggregates, append_only_input, .. } => {
-            format!("{keys:?} {time} {window:?} {aggregates:?} {append_only_input}")
-        }
-        _ => return String::new(),
-    };
-    // Keys and arguments are column indices: their meaning is the input's types.
-    let inputs: Vec<_> = node.inputs.iter().map(|edge| &graph.nodes[edge.from].schema).collect();
-    let types: Vec<_> = inputs.iter().flat_map(|schema| schema.fields()).map(|field| field.data_type()).collect();
-    crate::checkpoint::manifest::checksum(format!("{parameters} {types:?}").as_bytes())
 }
 
 /// `UNION ALL`: the task's inputs are merged already.

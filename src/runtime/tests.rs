@@ -233,6 +233,7 @@ fn counting(last: NodeKind) -> StreamGraph {
         arguments: Vec::new(),
         distinct: false,
         filter: None,
+        monotone: false,
         output: Arc::new(Field::new("n", DataType::Int64, false)),
     };
     let aggregate = NodeKind::GroupAggregate {

@@ -31,6 +31,7 @@ pub(super) const KNOWN: &[(&str, &str, &str)] = &[
         "0 ms",
         "a source without rows for longer does not hold back event time; 0: never",
     ),
+    ("table.exec.source.cdc-events-duplicate", "false", "sources of changes with a key may say the same change twice"),
     ("execution.checkpointing.interval", "", "time between checkpoints; none if not set"),
     ("execution.checkpointing.dir", "", "folder of the checkpoints; the same script goes on from there"),
     ("execution.checkpointing.mode", "EXACTLY_ONCE", "or AT_LEAST_ONCE: barriers are not aligned"),
@@ -206,6 +207,7 @@ impl SessionOptions {
             mini_batch,
             ttl_ms: self.milliseconds("table.exec.state.ttl")?,
             idle_timeout_ms: self.milliseconds("table.exec.source.idle-timeout")?,
+            duplicate_changes: self.boolean("table.exec.source.cdc-events-duplicate")?,
         })
     }
 

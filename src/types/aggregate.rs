@@ -22,6 +22,9 @@ pub struct AggregateCall {
     pub distinct: bool,
     /// A Boolean column of the input: rows where it is not true are left out.
     pub filter: Option<usize>,
+    /// Whether the argument only moves towards the result when rows are updated (MAX over a count that grows), so that
+    /// no value need ever be taken back.
+    pub monotone: bool,
     /// Name, type and nullability of the result.
     pub output: FieldRef,
 }

@@ -61,7 +61,8 @@ impl<K: CodecKey> Fold for KeptFold<'_, K> {
         }
     }
 
-    /// Append-only input has no retractions; they get the functions in `collected`.
+    /// Append-only input has no retractions, and where the argument only moves towards the result (`monotone`) the new
+    /// image replaces the old by itself; other updating input gets the functions in `collected`.
     fn retract(&mut self, _slot: u32, _row: usize) {}
 
     fn clear(&mut self, slot: u32) {

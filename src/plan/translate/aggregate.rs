@@ -56,6 +56,15 @@ enum GroupPart {
     Packed,
 }
 
+impl GroupPart {
+    fn key(&self) -> Option<usize> {
+        match self {
+            GroupPart::Key(key) => Some(*key),
+            _ => None,
+        }
+    }
+}
+
 /// The window of a window aggregation.
 struct WindowOf {
     /// Column of the arguments that holds the time (for attached windows, the start).
@@ -66,6 +75,10 @@ struct WindowOf {
 impl Translation<'_> {
     pub(super) fn distinct(&mut self, input: &LogicalPlan) -> Result<NodeId> {
         let node = self.relation(input)?;
+        if self.node(node).upsert_key.is_some() {
+            // Rows that are told apart by a key are distinct already.
+            return Ok(node);
+        }
         let keys = (0..input.schema().fields().len()).collect();
         self.group(node, keys, Vec::new(), Arc::clone(input.schema().inner()))
     }
@@ -88,9 +101,11 @@ impl Translation<'_> {
         let prepared = self.project(input, Arc::clone(schema), None, arguments.expressions, fields)?;
         match window {
             None => {
-                let keys =
-                    parts.iter().filter_map(|part| if let GroupPart::Key(key) = part { Some(*key) } else { None });
-                self.group(prepared, keys.collect(), calls, Arc::clone(aggregate.schema.inner()))
+                let keys = parts.iter().filter_map(GroupPart::key).collect();
+                let times = self.extreme_times(prepared, parts.len(), &calls);
+                let node = self.group(prepared, keys, calls, Arc::clone(aggregate.schema.inner()))?;
+                self.windows.entry(node).or_default().derived = times;
+                Ok(node)
             }
             Some(window) => self.windowed(prepared, &parts, window, calls, &aggregate.schema),
         }
@@ -118,11 +133,12 @@ impl Translation<'_> {
                 if window.is_some() {
                     return Err(Error::sql("only one window may stand in GROUP BY"));
                 }
-                let column = column_index(time, schema).ok_or_else(|| {
-                    Error::sql("the first argument of a group window must be a time attribute column")
-                })?;
-                self.require_time_attribute(self.node(input), column)?;
-                self.refuse_processing_time(input, column)?;
+                if !self.is_derived_time(time, input, schema) {
+                    let column = column_index(time, schema)
+                        .ok_or_else(|| Error::sql("the first argument of a group window must be a time attribute"))?;
+                    self.require_time_attribute(self.node(input), column)?;
+                    self.refuse_processing_time(input, column)?;
+                }
                 window = Some(WindowOf { time: arguments.column(time), spec });
                 parts.push(GroupPart::Packed);
                 continue;
@@ -146,6 +162,15 @@ impl Translation<'_> {
         Ok((parts, window))
     }
 
+    /// The columns that are the least or greatest of a time attribute.
+    fn extreme_times(&self, input: NodeId, keys: usize, calls: &[AggregateCall]) -> Vec<usize> {
+        let extreme = |call: &AggregateCall| {
+            matches!(call.function, AggregateFunction::Min | AggregateFunction::Max)
+                && call.arguments.first().is_some_and(|argument| self.node(input).rowtime.contains(argument))
+        };
+        calls.iter().enumerate().filter(|(_, call)| extreme(call)).map(|(index, _)| keys + index).collect()
+    }
+
     fn refuse_processing_time(&self, input: NodeId, column: usize) -> Result<()> {
         if self.node(input).proctime.contains(&column) && !self.node(input).rowtime.contains(&column) {
             return Err(
@@ -160,10 +185,11 @@ impl Translation<'_> {
         &mut self,
         input: NodeId,
         keys: Vec<usize>,
-        aggregates: Vec<AggregateCall>,
+        mut aggregates: Vec<AggregateCall>,
         schema: SchemaRef,
     ) -> Result<NodeId> {
         let append_only_input = self.node(input).mode.is_append_only();
+        let motions = self.judge_calls(input, &keys, &mut aggregates);
         let mut facts = Facts::plain(schema);
         facts.mode = match (append_only_input, aggregates.is_empty()) {
             (true, true) => ChangelogMode::APPEND,
@@ -187,7 +213,9 @@ impl Translation<'_> {
             mini_batch: self.settings.mini_batch,
             ttl_ms: self.settings.ttl_ms,
         };
-        Ok(self.add(kind, vec![edge], facts))
+        let node = self.add(kind, vec![edge], facts);
+        self.motions.insert(node, motions);
+        Ok(node)
     }
 
     /// An aggregation over windows, with its columns put into the order of the `GROUP BY`.
@@ -199,8 +227,7 @@ impl Translation<'_> {
         aggregates: Vec<AggregateCall>,
         schema: &DFSchemaRef,
     ) -> Result<NodeId> {
-        let keys: Vec<usize> =
-            parts.iter().filter_map(|part| if let GroupPart::Key(key) = part { Some(*key) } else { None }).collect();
+        let keys: Vec<usize> = parts.iter().filter_map(GroupPart::key).collect();
         let window_columns = vec![WindowColumn::Start, WindowColumn::End, WindowColumn::Time];
         let input_node = self.node(input);
         let append_only_input = input_node.mode.is_append_only();
@@ -224,7 +251,7 @@ impl Translation<'_> {
         let output = Arc::clone(&facts.schema);
         let node = self.add(kind, vec![edge], facts);
         let columns = window_columns.into_iter().enumerate().map(|(i, which)| (first_window + i, which)).collect();
-        self.windows.insert(node, Windows { columns, packed: Vec::new() });
+        self.windows.insert(node, Windows { columns, ..Windows::default() });
         self.in_group_order(node, &output, parts, first_window, schema)
     }
 
@@ -345,6 +372,7 @@ fn aggregate_call(expression: &Expr, field: &Arc<Field>, arguments: &mut Argumen
         arguments: columns,
         distinct: params.distinct,
         filter: params.filter.as_ref().map(|filter| arguments.column(filter)),
+        monotone: false,
         output: Arc::clone(field),
     })
 }

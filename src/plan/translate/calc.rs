@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{DataType, SchemaRef};
 use datafusion_common::{DFSchema, DFSchemaRef};
-use datafusion_expr::{Expr, LogicalPlan};
+use datafusion_expr::{Expr, ExprSchemable, LogicalPlan};
 
 use super::{Facts, Translation, Windows, forward};
 use crate::error::{Error, Result};
@@ -81,11 +81,41 @@ impl Translation<'_> {
                 })
                 .collect::<Vec<(usize, WindowColumn)>>(),
             packed: moved(&windows.packed),
+            derived: (0..projection.len())
+                .filter(|index| !facts.rowtime.contains(index))
+                .filter(|index| self.is_derived_time(&projection[*index], input, &input_schema))
+                .collect(),
         };
+        let (schema, filtered, expressions) = (Arc::clone(&input_schema), condition.is_some(), projection.clone());
         let kind = NodeKind::Calc { input: input_schema, condition, projection };
         let id = self.add(kind, vec![forward(input)], facts);
+        self.note_projection(id, input, &schema, &expressions, filtered);
         self.windows.insert(id, outgoing);
         Ok(id)
+    }
+}
+
+impl Translation<'_> {
+    /// Whether an expression is a timestamp computed from a time attribute of `input`; a CAST makes a plain one.
+    pub(super) fn is_derived_time(&self, expression: &Expr, input: NodeId, schema: &DFSchema) -> bool {
+        if !matches!(expression.get_type(schema), Ok(DataType::Timestamp(..))) {
+            return false;
+        }
+        let derived = self.windows.get(&input).map(|windows| windows.derived.as_slice()).unwrap_or_default();
+        self.comes_from_time(expression, &self.node(input).rowtime, derived, schema)
+    }
+
+    fn comes_from_time(&self, expression: &Expr, rowtime: &[usize], derived: &[usize], schema: &DFSchema) -> bool {
+        let from = |inner: &Expr| self.comes_from_time(inner, rowtime, derived, schema);
+        match expression {
+            Expr::Alias(alias) => from(&alias.expr),
+            Expr::Column(column) => schema
+                .maybe_index_of_column(column)
+                .is_some_and(|index| rowtime.contains(&index) || derived.contains(&index)),
+            Expr::Case(case) => case.when_then_expr.iter().any(|(_, then)| from(then)),
+            Expr::ScalarFunction(function) if !function.name().contains("cast") => function.args.iter().any(from),
+            _ => false,
+        }
     }
 }
 

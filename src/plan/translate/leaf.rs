@@ -13,10 +13,11 @@ use datafusion_physical_expr::create_physical_expr;
 
 use super::{Facts, Translation};
 use crate::catalog::TableDefinition;
+use crate::changelog::ChangelogMode;
 use crate::error::{Error, Result};
 use crate::plan::error::unwrap;
 use crate::plan::provider::DeclaredTable;
-use crate::plan::stream::{NodeId, NodeKind, NodeParallelism};
+use crate::plan::stream::{Distribution, Edge, NodeId, NodeKind, NodeParallelism, StateBound};
 
 /// The columns of each table that any scan of the job needs: a shared source reads their union.
 #[derive(Debug, Default)]
@@ -67,9 +68,14 @@ impl Translation<'_> {
                 if Arc::ptr_eq(other, table) && columns == projection)
         });
         if let Some(node) = same {
-            return Ok(node);
+            // The node behind a source that is normalised is the normalisation.
+            let behind = self.graph.nodes.get(node + 1);
+            let normalised = behind.is_some_and(|node| matches!(node.kind, NodeKind::ChangelogNormalize { .. }));
+            return Ok(if normalised { node + 1 } else { node });
         }
         let source = self.facts.source(table)?;
+        let keyed = source.mode.is_upsert() || (!source.mode.is_append_only() && self.settings.duplicate_changes);
+        let projection = if keyed { &with_key(table, projection) } else { projection };
         if self.settings.batch && !source.bounded {
             return Err(Error::sql(format!(
                 "table '{}' never ends, so a batch query over it would not either",
@@ -82,7 +88,21 @@ impl Translation<'_> {
         facts.mode = source.mode;
         facts.upsert_key = key_within(table, projection);
         let kind = NodeKind::Source { table: Arc::clone(table), projection: projection.to_vec() };
-        Ok(self.add(kind, Vec::new(), facts))
+        let node = self.add(kind, Vec::new(), facts);
+        if keyed { self.normalize(node, table) } else { Ok(node) }
+    }
+
+    /// Brings a changelog that is known by key alone, or may repeat itself, into full form.
+    fn normalize(&mut self, source: NodeId, table: &TableDefinition) -> Result<NodeId> {
+        let Some(key) = self.node(source).upsert_key.clone() else {
+            return Err(Error::sql(format!("table '{}' needs a PRIMARY KEY: its changes are told by key", table.name))
+                .hint("declare PRIMARY KEY (…) NOT ENFORCED"));
+        };
+        let mut facts = Facts::like(self.node(source));
+        facts.mode = ChangelogMode::RETRACT;
+        facts.state = StateBound::Unbounded("the last row of each key, for ever".into());
+        let edge = Edge { from: source, distribution: Distribution::Hash(key.clone()) };
+        Ok(self.add(NodeKind::ChangelogNormalize { key, emit_update_before: true }, vec![edge], facts))
     }
 
     pub(super) fn values(&mut self, values: &Values) -> Result<NodeId> {
@@ -138,6 +158,14 @@ fn key_within(table: &TableDefinition, projection: &[usize]) -> Option<Vec<usize
         .iter()
         .map(|name| projection.iter().position(|column| schema.field(*column).name() == name))
         .collect()
+}
+
+/// The columns and those of the primary key.
+fn with_key(table: &TableDefinition, projection: &[usize]) -> Vec<usize> {
+    let schema = table.scan_schema();
+    let key = table.primary_key.iter().filter_map(|name| schema.index_of(name).ok());
+    let all: BTreeSet<usize> = projection.iter().copied().chain(key).collect();
+    all.into_iter().collect()
 }
 
 /// The value of an expression without columns.

@@ -11,6 +11,7 @@
 mod aggregate;
 mod calc;
 mod leaf;
+mod monotone;
 mod sink;
 
 pub(super) use sink::Target;
@@ -35,6 +36,8 @@ pub(super) struct Translation<'a> {
     facts: &'a dyn TableFacts,
     /// What the windows of a node's rows are, by node.
     windows: HashMap<NodeId, Windows>,
+    /// How the columns of nodes with updates move, where something is known.
+    motions: HashMap<NodeId, Vec<monotone::Motion>>,
     /// Equal relations become one node: a statement set reads a shared source once.
     done: HashMap<LogicalPlan, NodeId>,
     /// For each table that is scanned more than once, the columns that any scan needs.
@@ -48,6 +51,9 @@ struct Windows {
     columns: Vec<(usize, WindowColumn)>,
     /// Columns that hold a legacy group window as a row of its three columns.
     packed: Vec<usize>,
+    /// Timestamps computed from a time attribute (`ts + INTERVAL '1' SECOND`, `COALESCE(ts, …)`): good enough for a
+    /// legacy group window, which cuts by their values, while lateness follows the attribute's watermark.
+    derived: Vec<usize>,
 }
 
 /// What [`Translation::add`] needs to know about a node beside its kind.
@@ -96,6 +102,7 @@ impl<'a> Translation<'a> {
             settings,
             facts,
             windows: HashMap::new(),
+            motions: HashMap::new(),
             done: HashMap::new(),
             wanted: leaf::WantedColumns::default(),
         }
@@ -221,7 +228,7 @@ impl<'a> Translation<'a> {
         let id = self.add(kind, vec![forward(input)], facts);
         let which = [WindowColumn::Start, WindowColumn::End, WindowColumn::Time];
         let columns = which.into_iter().enumerate().map(|(index, which)| (columns + index, which)).collect();
-        self.windows.insert(id, Windows { columns, packed: Vec::new() });
+        self.windows.insert(id, Windows { columns, ..Windows::default() });
         Ok(id)
     }
 

@@ -1,0 +1,174 @@
+//! Plans as text: what a query becomes, who needs `-U`, whose state is bounded, and what a wrong query is told.
+
+use std::sync::Arc;
+
+use super::{PlanSettings, Planner, SourceFacts, TableFacts, declare_table, declare_view, explain};
+use crate::catalog::{Catalog, Relation, TableDefinition};
+use crate::changelog::ChangelogMode;
+use crate::error::Result;
+use crate::functions::{FunctionContext, FunctionSet};
+use crate::sql::{self, Statement};
+use crate::types::MiniBatch;
+
+const TABLES: &str = "
+CREATE TABLE clicks (who STRING, url STRING, cost DECIMAL(8, 2), ts TIMESTAMP(3), upper_who AS UPPER(who),
+  WATERMARK FOR ts AS ts - INTERVAL '5' SECOND) WITH ('connector' = 'append');
+CREATE TABLE accounts (id INT, branch STRING, balance BIGINT, PRIMARY KEY (id) NOT ENFORCED)
+  WITH ('connector' = 'retract');
+CREATE TABLE latest (id INT, v STRING, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'upsert');
+CREATE TABLE log (who STRING, n BIGINT) WITH ('connector' = 'append');
+CREATE TABLE totals (who STRING, n BIGINT, PRIMARY KEY (who) NOT ENFORCED) WITH ('connector' = 'upsert');
+CREATE TABLE changes (who STRING, n BIGINT) WITH ('connector' = 'retract');
+CREATE VIEW hourly AS SELECT who, window_start, window_end, window_time, COUNT(*) AS n
+  FROM TABLE(TUMBLE(TABLE clicks, DESCRIPTOR(ts), INTERVAL '1' HOUR)) GROUP BY who, window_start, window_end, window_time;
+";
+
+/// Connectors that are called by the kinds they read and write.
+struct ByName;
+
+impl TableFacts for ByName {
+    fn source(&self, table: &Arc<TableDefinition>) -> Result<SourceFacts> {
+        Ok(SourceFacts { mode: self.sink_accepts(table)?, bounded: true })
+    }
+
+    fn sink_accepts(&self, table: &Arc<TableDefinition>) -> Result<ChangelogMode> {
+        Ok(match table.options.get("connector") {
+            Some("retract") => ChangelogMode::RETRACT,
+            Some("upsert") => ChangelogMode::UPSERT,
+            _ => ChangelogMode::APPEND,
+        })
+    }
+}
+
+fn functions() -> Arc<FunctionSet> {
+    Arc::new(FunctionSet::new(FunctionContext { zone: chrono_tz::UTC, clock: Arc::new(|| 0), batch: false }))
+}
+
+fn catalog() -> Catalog {
+    let mut catalog = Catalog::default();
+    for parsed in sql::parse_script(TABLES).expect("the tables parse") {
+        let (name, relation) = match parsed.statement {
+            Statement::CreateTable(create) => {
+                let table = declare_table(&create, &catalog, &functions()).expect("a table");
+                (table.name.clone(), Relation::Table(Arc::new(table)))
+            }
+            Statement::CreateView(create) => {
+                let view = declare_view(&create, &catalog, &functions()).expect("a view");
+                (view.name.clone(), Relation::View(Arc::new(view)))
+            }
+            other => panic!("no table: {other:?}"),
+        };
+        let name = catalog.qualify(&[&name]).expect("a name");
+        catalog.create(&name, relation, false, false).expect("a new name");
+    }
+    catalog
+}
+
+/// The plan as `EXPLAIN` shows it, or the error as a person reads it.
+fn planned(sql: &str, settings: PlanSettings) -> String {
+    let catalog = catalog();
+    let planner = Planner { catalog: &catalog, functions: functions(), settings, facts: &ByName };
+    let graph = sql::parse_statement(sql).and_then(|parsed| match parsed.statement {
+        Statement::Query(query) => planner.query(&query),
+        Statement::Insert(insert) => planner.inserts(&[*insert]),
+        Statement::StatementSet(inserts) => planner.inserts(&inserts),
+        other => panic!("nothing to plan: {other:?}"),
+    });
+    match graph {
+        Ok(graph) => explain(&graph),
+        Err(error) => error.render(sql),
+    }
+}
+
+/// Each statement and its plan, one after the other.
+fn plans(statements: &[&str]) -> String {
+    let one = |sql: &&str| format!("{sql}\n\n{}\n", planned(sql, PlanSettings::default()));
+    statements.iter().map(one).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn filters_projections_and_unions_keep_what_they_are_given() {
+    insta::assert_snapshot!(plans(&[
+        "SELECT who, cost * 2 AS twice FROM clicks WHERE cost > 1",
+        "SELECT ts, upper_who FROM clicks",
+        "SELECT id FROM accounts WHERE balance > 0",
+        "SELECT who FROM clicks UNION ALL SELECT branch FROM accounts",
+        "SELECT v FROM latest",
+    ]));
+}
+
+#[test]
+fn aggregates_say_what_they_remember_and_what_bounds_it() {
+    insta::assert_snapshot!(plans(&[
+        "SELECT who, COUNT(*), SUM(cost) FILTER (WHERE url IS NOT NULL) FROM clicks GROUP BY who",
+        "SELECT COUNT(DISTINCT who) FROM clicks",
+        "SELECT DISTINCT who FROM clicks",
+        "SELECT branch, MAX(balance) AS m FROM accounts GROUP BY branch HAVING MAX(balance) > 10",
+        "SELECT n, COUNT(*) FROM (SELECT who, COUNT(*) AS n FROM clicks GROUP BY who) GROUP BY n",
+    ]));
+}
+
+#[test]
+fn windows_are_append_only_and_bounded_in_every_spelling() {
+    insta::assert_snapshot!(plans(&[
+        "SELECT who, TUMBLE_START(ts, INTERVAL '1' HOUR) AS s, TUMBLE_ROWTIME(ts, INTERVAL '1' HOUR) AS r, COUNT(*) AS n \
+         FROM clicks GROUP BY who, TUMBLE(ts, INTERVAL '1' HOUR)",
+        "SELECT window_end, who, COUNT(*) FROM TUMBLE(TABLE clicks, DESCRIPTOR(ts), INTERVAL '1' HOUR) \
+         GROUP BY window_end, who, window_start",
+        "SELECT window_start, SUM(n) FROM TABLE(TUMBLE(TABLE hourly, DESCRIPTOR(window_time), INTERVAL '1' DAY)) \
+         GROUP BY window_start, window_end",
+        "SELECT window_start, url FROM TABLE(HOP(TABLE clicks, DESCRIPTOR(ts), INTERVAL '5' MINUTE, INTERVAL '10' MINUTE))",
+    ]));
+}
+
+#[test]
+fn sinks_get_the_kinds_they_take() {
+    insta::assert_snapshot!(plans(&[
+        "INSERT INTO totals SELECT who, COUNT(*) FROM clicks GROUP BY who",
+        "INSERT INTO changes SELECT who, COUNT(*) FROM clicks GROUP BY who",
+        "INSERT INTO log SELECT who, n FROM hourly",
+        "INSERT INTO totals SELECT branch, balance FROM accounts",
+    ]));
+}
+
+#[test]
+fn a_statement_set_reads_a_shared_source_once() {
+    insta::assert_snapshot!(plans(&["EXECUTE STATEMENT SET BEGIN \
+        INSERT INTO totals SELECT who, COUNT(*) FROM clicks GROUP BY who; \
+        INSERT INTO log SELECT url, 1 FROM clicks; END"]));
+}
+
+#[test]
+fn batch_and_mini_batch_aggregate_in_bundles() {
+    let bundles = Some(MiniBatch { size: 100, latency_ms: 1_000 });
+    let sql = "SELECT who, COUNT(*) FROM clicks GROUP BY who";
+    insta::assert_snapshot!(planned(
+        sql,
+        PlanSettings { mini_batch: bundles, ttl_ms: 5_000, ..PlanSettings::default() }
+    ));
+    let batch = PlanSettings { batch: true, ..PlanSettings::default() };
+    assert!(!planned(sql, batch).contains("WatermarkAssigner"), "a bounded table has no late rows");
+}
+
+#[test]
+fn a_wrong_query_is_told_where_and_what_would_be_right() {
+    insta::assert_snapshot!(plans(&[
+        "SELECT whoo FROM clicks",
+        "SELECT who FROM click",
+        "SELECT UPER(who) FROM clicks",
+        "SELECT who, COUNT(*) FROM clicks",
+        "SELECT who = 1 FROM clicks",
+        "SELECT who + 1 FROM clicks",
+        "INSERT INTO log SELECT who, COUNT(*) FROM clicks GROUP BY who",
+        "INSERT INTO log SELECT branch, balance FROM accounts",
+        "INSERT INTO log SELECT who FROM clicks",
+        "INSERT INTO log SELECT who, url FROM clicks",
+        "INSERT INTO log (who, m) SELECT who, 1 FROM clicks",
+        "INSERT INTO hourly SELECT 1",
+        "SELECT COUNT(*) FROM accounts GROUP BY TUMBLE(balance, INTERVAL '1' HOUR)",
+        "SELECT window_start FROM TABLE(TUMBLE(TABLE clicks, DESCRIPTOR(who), INTERVAL '1' HOUR))",
+        "SELECT window_start FROM TABLE(TUMBLE(TABLE clicks, DESCRIPTOR(ts)))",
+        "SELECT window_start FROM TABLE(TUMBLE(TABLE clicks, DESCRIPTOR(ts), INTERVAL '0' HOUR))",
+        "SELECT window_start FROM TABLE(TUMBLE(DATA => TABLE clicks, TIMECOL => DESCRIPTOR(ts), LENGTH => INTERVAL '1' HOUR))",
+    ]));
+}
