@@ -54,15 +54,16 @@ pub(super) fn entries() -> Vec<Entry> {
 
 fn window_type(arguments: &Arguments<'_>) -> Result<(SqlType, bool)> {
     let time = match arguments.sql_type(0) {
-        SqlType::TimestampLtz(precision) => SqlType::TimestampLtz(precision),
-        SqlType::Timestamp(precision) => SqlType::Timestamp(precision),
+        SqlType::TimestampLtz(_) => SqlType::TimestampLtz(3),
+        SqlType::Timestamp(_) => SqlType::Timestamp(3),
         other => {
             return Err(Error::sql(format!("{} needs a time attribute, not {other}", arguments.name))
                 .hint("declare one with WATERMARK FOR, or as PROCTIME()"));
         }
     };
-    let field = |name: &&str| RowField { name: name.to_string(), sql_type: time.clone(), nullable: false };
-    Ok((SqlType::Row(COLUMNS.iter().map(field).collect()), false))
+    let types = [SqlType::Timestamp(3), SqlType::Timestamp(3), time];
+    let field = |(name, sql_type): (&&str, SqlType)| RowField { name: name.to_string(), sql_type, nullable: false };
+    Ok((SqlType::Row(COLUMNS.iter().zip(types).map(field).collect()), false))
 }
 
 /// The bounds of a window are local times of three digits; its time keeps the type of the time attribute.

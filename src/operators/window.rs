@@ -4,7 +4,7 @@ use arrow::array::{Int64Array, RecordBatch};
 
 use super::event_time::{FAR, row_times};
 use crate::error::{Error, Result};
-use crate::types::WindowSpec;
+use crate::types::{LocalTime, WindowSpec};
 
 /// Windows that one row may lie in; more would be a typing error in the query.
 const WINDOWS_PER_ROW: i64 = 100_000;
@@ -79,6 +79,20 @@ pub(super) fn for_each_window(spec: WindowSpec, time: i64, mut each: impl FnMut(
     }
 }
 
+/// The times of rows by a clock.
+///
+/// # Errors
+/// If a time is NULL or no timestamp.
+pub(super) fn local_times(rows: &RecordBatch, column: usize, clock: LocalTime) -> Result<Int64Array> {
+    let times = row_times(rows, column)?;
+    if clock == LocalTime::default() {
+        return Ok(times);
+    }
+    let mut times = times.values().to_vec();
+    clock.all_local(&mut times);
+    Ok(Int64Array::from(times))
+}
+
 /// The windows of a batch's rows: computed from each row's time, or as the rows carry them.
 pub(super) enum Placement {
     /// Times in milliseconds.
@@ -88,16 +102,16 @@ pub(super) enum Placement {
 }
 
 impl Placement {
-    /// Reads what is needed out of `rows`; `time` is the event-time column.
+    /// Reads what is needed out of `rows`; `time` is the event-time column, `clock` makes its instants local times.
     ///
     /// # Errors
     /// If a time is NULL or no timestamp.
-    pub(super) fn of(spec: WindowSpec, time: usize, rows: &RecordBatch) -> Result<Placement> {
+    pub(super) fn of(spec: WindowSpec, time: usize, clock: LocalTime, rows: &RecordBatch) -> Result<Placement> {
         match spec {
             WindowSpec::Attached { start, end } => {
                 Ok(Placement::Attached { starts: row_times(rows, start)?, ends: row_times(rows, end)? })
             }
-            spec => Ok(Placement::Computed { spec, times: row_times(rows, time)? }),
+            spec => Ok(Placement::Computed { spec, times: local_times(rows, time, clock)? }),
         }
     }
 

@@ -27,7 +27,7 @@ use crate::changelog::{ChangeBatch, CheckpointId, Kinds, Watermark};
 use crate::error::{Error, Result};
 use crate::limits::BATCH_ROWS;
 use crate::state::{KeyGroupRange, Restored, Scope, Snapshot, TableDelta};
-use crate::types::{AggregateCall, WindowColumn, WindowSpec};
+use crate::types::{AggregateCall, LocalTime, WindowColumn, WindowSpec};
 
 /// Rows of deltas after which the tables are written anew, beside twice their own size.
 const DELTA_ROWS: usize = 100_000;
@@ -47,6 +47,8 @@ pub struct WindowAggregateParameters {
     pub time: usize,
     /// How time is cut.
     pub window: WindowSpec,
+    /// The clock along which it is cut. Windows, lateness and the saved watermark are in its local time.
+    pub clock: LocalTime,
     /// Which columns of the window are emitted.
     pub window_columns: Vec<WindowColumn>,
     /// What is computed.
@@ -162,7 +164,7 @@ impl WindowAggregate {
             let value = match column {
                 WindowColumn::Start => window.start,
                 WindowColumn::End => window.end,
-                WindowColumn::Time => window.end - 1,
+                WindowColumn::Time => self.parameters.clock.instant(window.end - 1),
             };
             columns.push(timestamps(vec![value; slots.len()], output.field(keys.len() + index).data_type())?);
         }
@@ -213,7 +215,8 @@ impl Operator for WindowAggregate {
         if self.parameters.append_only_input && !batch.is_append_only() {
             return Err(Error::bug("an aggregate planned for append-only input was given another change"));
         }
-        let placement = Placement::of(self.parameters.window, self.parameters.time, batch.rows())?;
+        let WindowAggregateParameters { window, time, clock, .. } = self.parameters;
+        let placement = Placement::of(window, time, clock, batch.rows())?;
         for (window, rows) in self.assign(batch.len(), &placement) {
             self.absorb(window, &pick(&batch, rows)?)?;
         }
@@ -221,10 +224,11 @@ impl Operator for WindowAggregate {
     }
 
     fn on_watermark(&mut self, mark: Watermark, out: &mut Output) -> Result<()> {
-        self.mark = self.mark.max(mark);
+        let passed = self.parameters.clock.complete(mark.0);
+        self.mark = self.mark.max(Watermark(passed));
         let mut results = Vec::new();
         let mut waiting = 0;
-        while let Some(entry) = self.windows.first_entry().filter(|entry| entry.key().end - 1 <= mark.0) {
+        while let Some(entry) = self.windows.first_entry().filter(|entry| entry.key().end - 1 <= passed) {
             let (window, table) = entry.remove_entry();
             let rows = self.results(window, &table)?;
             waiting += rows.num_rows();
@@ -375,6 +379,7 @@ mod tests {
             keys: vec![0],
             time: 1,
             window,
+            clock: LocalTime::default(),
             window_columns: vec![WindowColumn::Start, WindowColumn::Time],
             aggregates: vec![
                 call(AggregateFunction::Count, &[], "BIGINT"),

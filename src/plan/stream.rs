@@ -150,6 +150,8 @@ pub enum NodeKind {
         time: usize,
         /// How time is cut.
         window: WindowSpec,
+        /// Whether it is cut along local time: windows over `TIMESTAMP_LTZ`.
+        local: bool,
         /// Which columns of the window are emitted after the keys, in this order.
         window_columns: Vec<WindowColumn>,
         /// What is computed.

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use arrow::datatypes::DataType;
 use datafusion_common::DFSchema;
 use datafusion_expr::Expr;
 use datafusion_expr::execution_props::ExecutionProps;
@@ -19,6 +20,7 @@ use crate::operators::{
 };
 use crate::plan::stream::{Node, NodeKind, StreamGraph};
 use crate::state::KeyGroupRange;
+use crate::types::LocalTime;
 
 /// Makes the operator of one subtask of `node`; `None` for nodes at the edge of the graph, which are no operators.
 ///
@@ -65,21 +67,30 @@ pub fn operator(
                 key_groups,
             })?)
         }
-        NodeKind::WindowAggregate { keys, time, window, window_columns, aggregates, append_only_input } => {
+        NodeKind::WindowAggregate { keys, time, window, local, window_columns, aggregates, append_only_input } => {
             Box::new(WindowAggregate::new(WindowAggregateParameters {
                 input: input()?,
                 output,
                 keys: keys.clone(),
                 time: *time,
                 window: *window,
+                clock: local_time(*local, config),
                 window_columns: window_columns.clone(),
                 aggregates: aggregates.clone(),
                 append_only_input: *append_only_input,
                 key_groups,
             })?)
         }
-        NodeKind::WindowAssign { time, window } => Box::new(WindowAssign::new(*time, *window, output)?),
+        NodeKind::WindowAssign { time, window } => {
+            let instants = matches!(output.field(*time).data_type(), DataType::Timestamp(_, Some(_)));
+            Box::new(WindowAssign::new(*time, *window, local_time(instants, config), output)?)
+        }
     }))
+}
+
+/// The clock along which windows are cut: the session's, or none.
+fn local_time(local: bool, config: &JobConfig) -> LocalTime {
+    if local { LocalTime::in_zone(config.zone) } else { LocalTime::default() }
 }
 
 fn compile(expression: &Expr, input: &DFSchema) -> Result<Arc<dyn PhysicalExpr>> {

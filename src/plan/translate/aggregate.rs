@@ -8,7 +8,7 @@ use datafusion_expr::expr::AggregateFunction as AggregateExpression;
 use datafusion_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan};
 
 use super::calc::column_index;
-use super::{Facts, Translation, Windows};
+use super::{Facts, Translation, Windows, is_instant};
 use crate::changelog::{ChangelogMode, Kind};
 use crate::error::{Error, Result};
 use crate::functions;
@@ -70,6 +70,8 @@ struct WindowOf {
     /// Column of the arguments that holds the time (for attached windows, the start).
     time: usize,
     spec: WindowSpec,
+    /// Whether it is cut along local time.
+    local: bool,
 }
 
 impl Translation<'_> {
@@ -139,7 +141,8 @@ impl Translation<'_> {
                     self.require_time_attribute(self.node(input), column)?;
                     self.refuse_processing_time(input, column)?;
                 }
-                window = Some(WindowOf { time: arguments.column(time), spec });
+                let local = time.to_field(schema).is_ok_and(|(_, field)| is_instant(&field));
+                window = Some(WindowOf { time: arguments.column(time), spec, local });
                 parts.push(GroupPart::Packed);
                 continue;
             }
@@ -157,7 +160,7 @@ impl Translation<'_> {
                 return Err(Error::bug("a window lost its start or end"));
             };
             let (start, end) = (arguments.column(&start), arguments.column(&end));
-            window = Some(WindowOf { time: start, spec: WindowSpec::Attached { start, end } });
+            window = Some(WindowOf { time: start, spec: WindowSpec::Attached { start, end }, local: windows.local });
         }
         Ok((parts, window))
     }
@@ -232,7 +235,7 @@ impl Translation<'_> {
         let input_node = self.node(input);
         let append_only_input = input_node.mode.is_append_only();
         let mut fields: Vec<Arc<Field>> = keys.iter().map(|key| input_node.schema.fields()[*key].clone()).collect();
-        fields.extend(window_fields(parts, schema, &input_node.schema, window.time));
+        fields.extend(window_fields(parts, schema, window.local));
         fields.extend(schema.fields().iter().skip(parts.len()).cloned());
         let first_window = keys.len();
         let mut facts = Facts::plain(Arc::new(Schema::new(fields)));
@@ -244,6 +247,7 @@ impl Translation<'_> {
             keys,
             time: window.time,
             window: window.spec,
+            local: window.local,
             window_columns: window_columns.clone(),
             aggregates,
             append_only_input,
@@ -251,7 +255,7 @@ impl Translation<'_> {
         let output = Arc::clone(&facts.schema);
         let node = self.add(kind, vec![edge], facts);
         let columns = window_columns.into_iter().enumerate().map(|(i, which)| (first_window + i, which)).collect();
-        self.windows.insert(node, Windows { columns, ..Windows::default() });
+        self.windows.insert(node, Windows { columns, local: window.local, ..Windows::default() });
         self.in_group_order(node, &output, parts, first_window, schema)
     }
 
@@ -303,12 +307,8 @@ impl Translation<'_> {
 }
 
 /// Types of `window_start`, `window_end`, `window_time`, as the query sees them.
-fn window_fields(parts: &[GroupPart], schema: &DFSchemaRef, input: &SchemaRef, time: usize) -> Vec<Arc<Field>> {
+fn window_fields(parts: &[GroupPart], schema: &DFSchemaRef, local: bool) -> Vec<Arc<Field>> {
     use arrow::datatypes::{DataType, TimeUnit};
-    let zone = match input.field(time).data_type() {
-        DataType::Timestamp(_, zone) => zone.clone(),
-        _ => None,
-    };
     let of = |which: WindowColumn, name: &str| {
         let named = parts.iter().position(|part| matches!(part, GroupPart::Window(w) if *w == which));
         if let Some(position) = named {
@@ -318,7 +318,9 @@ fn window_fields(parts: &[GroupPart], schema: &DFSchemaRef, input: &SchemaRef, t
         if let Some(DataType::Struct(fields)) = packed.map(|position| schema.field(position).data_type()) {
             return Arc::clone(&fields[which as usize]);
         }
-        Arc::new(Field::new(name, DataType::Timestamp(TimeUnit::Millisecond, zone.clone()), false))
+        // The bounds are local times; the window's own time is an instant where the attribute is one.
+        let zone = (local && which == WindowColumn::Time).then(|| "UTC".into());
+        Arc::new(Field::new(name, DataType::Timestamp(TimeUnit::Millisecond, zone), false))
     };
     vec![
         of(WindowColumn::Start, "window_start"),

@@ -80,6 +80,7 @@ impl Translation<'_> {
                     Some((index, which))
                 })
                 .collect::<Vec<(usize, WindowColumn)>>(),
+            local: windows.local,
             packed: moved(&windows.packed),
             derived: (0..projection.len())
                 .filter(|index| !facts.rowtime.contains(index))

@@ -49,11 +49,18 @@ pub(super) struct Translation<'a> {
 struct Windows {
     /// `(column, which)` for columns that window table functions appended.
     columns: Vec<(usize, WindowColumn)>,
+    /// Whether the bounds are local times of the session's zone.
+    local: bool,
     /// Columns that hold a legacy group window as a row of its three columns.
     packed: Vec<usize>,
     /// Timestamps computed from a time attribute (`ts + INTERVAL '1' SECOND`, `COALESCE(ts, …)`): good enough for a
     /// legacy group window, which cuts by their values, while lateness follows the attribute's watermark.
     derived: Vec<usize>,
+}
+
+/// Whether a time column holds instants, whose windows are cut along local time.
+fn is_instant(field: &arrow::datatypes::Field) -> bool {
+    matches!(field.data_type(), arrow::datatypes::DataType::Timestamp(_, Some(_)))
 }
 
 /// What [`Translation::add`] needs to know about a node beside its kind.
@@ -224,11 +231,12 @@ impl<'a> Translation<'a> {
         // The original attribute becomes a plain timestamp: only the window's own time may be windowed again.
         facts.rowtime = if node.rowtime.contains(&time) { vec![columns + 2] } else { Vec::new() };
         facts.proctime = if node.proctime.contains(&time) { vec![columns + 2] } else { Vec::new() };
+        let local = is_instant(facts.schema.field(time));
         let kind = NodeKind::WindowAssign { time, window: window.window };
         let id = self.add(kind, vec![forward(input)], facts);
         let which = [WindowColumn::Start, WindowColumn::End, WindowColumn::Time];
         let columns = which.into_iter().enumerate().map(|(index, which)| (columns + index, which)).collect();
-        self.windows.insert(id, Windows { columns, ..Windows::default() });
+        self.windows.insert(id, Windows { columns, local, ..Windows::default() });
         Ok(id)
     }
 
