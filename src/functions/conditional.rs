@@ -1,11 +1,16 @@
 //! Choices: IF, COALESCE, IFNULL, NULLIF, GREATEST, LEAST, IS_ALPHA and its kin, TYPEOF.
 //!
-//! The planner may write IF, COALESCE, IFNULL and NULLIF as CASE, which leaves out what is not asked for; the bodies
-//! here take columns that are there.
+//! IF and COALESCE become CASE where an argument that is not asked for might fail or cost; the bodies here take columns
+//! that are there.
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray};
 use arrow::compute::kernels::{cmp, zip::zip};
 use arrow::compute::{is_null, nullif, prep_null_mask_filter};
+
+use datafusion_common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion_expr::Expr;
+use datafusion_expr::expr::Case;
+use datafusion_expr::simplify::ExprSimplifyResult;
 
 use super::cast::cast_column;
 use super::column::{booleans, texts};
@@ -21,9 +26,9 @@ pub(super) fn entries() -> Vec<Entry> {
     const SOME: &[&[Parameter]] = &[&[Any, Many(&Any)]];
     let test = |names, body| Entry::new(names, TEXT, Typing::NotNull(SqlType::Boolean), body);
     vec![
-        Entry::new(&["if"], &[&[Boolean, Any, Any]], Typing::By(if_type), choose),
-        Entry::new(&["coalesce"], SOME, Typing::By(coalesce_type), coalesce),
-        Entry::new(&["ifnull"], &[&[Any, Any]], Typing::By(coalesce_type), coalesce),
+        Entry::new(&["if"], &[&[Boolean, Any, Any]], Typing::By(if_type), choose).rewritten(if_case),
+        Entry::new(&["coalesce"], SOME, Typing::By(coalesce_type), coalesce).rewritten(coalesce_case),
+        Entry::new(&["ifnull"], &[&[Any, Any]], Typing::By(coalesce_type), coalesce).rewritten(coalesce_case),
         Entry::new(&["nullif"], &[&[Any, Any]], Typing::By(nullif_type), null_if),
         Entry::new(&["greatest"], SOME, Typing::By(extreme_type), |call| extreme(call, true)),
         Entry::new(&["least"], SOME, Typing::By(extreme_type), |call| extreme(call, false)),
@@ -32,6 +37,42 @@ pub(super) fn entries() -> Vec<Entry> {
         test(&["is_decimal"], is_decimal),
         Entry::new(&["typeof"], &[&[Any], &[Any, Boolean]], Typing::NotNull(SqlType::STRING), type_of),
     ]
+}
+
+/// Parts of a COALESCE that is written as CASE, where each argument but the last stands twice; nested, longer ones would
+/// grow without bound.
+const COALESCE_PARTS: usize = 24;
+
+fn if_case(args: Vec<Expr>) -> ExprSimplifyResult {
+    match <[Expr; 3]>::try_from(args) {
+        Ok([when, then, otherwise]) => {
+            let cases = vec![(Box::new(when), Box::new(then))];
+            ExprSimplifyResult::Simplified(Expr::Case(Case::new(None, cases, Some(Box::new(otherwise)))))
+        }
+        Err(args) => ExprSimplifyResult::Original(args),
+    }
+}
+
+fn coalesce_case(mut args: Vec<Expr>) -> ExprSimplifyResult {
+    let cheap = |arg: &Expr| matches!(arg, Expr::Literal(..) | Expr::Column(_));
+    let parts = args.iter().map(count).sum::<usize>();
+    if args.iter().skip(1).all(cheap) || parts > COALESCE_PARTS {
+        return ExprSimplifyResult::Original(args);
+    }
+    let Some(last) = args.pop() else { return ExprSimplifyResult::Original(args) };
+    let cases = args.into_iter().map(|arg| (Box::new(arg.clone().is_not_null()), Box::new(arg))).collect();
+    ExprSimplifyResult::Simplified(Expr::Case(Case::new(None, cases, Some(Box::new(last)))))
+}
+
+/// The parts that an expression consists of.
+fn count(expression: &Expr) -> usize {
+    let mut parts = 0;
+    // Counting never fails.
+    let _ = expression.apply(|_| {
+        parts += 1;
+        Ok(TreeNodeRecursion::Continue)
+    });
+    parts
 }
 
 fn types(arguments: &Arguments<'_>, from: usize) -> Vec<SqlType> {

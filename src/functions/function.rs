@@ -9,8 +9,9 @@ use arrow::array::{Array, ArrayRef, AsArray, UInt32Array};
 use arrow::compute::{cast, take};
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion_common::{DataFusionError, ScalarValue};
+use datafusion_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion_expr::{
-    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
 use super::json;
@@ -96,6 +97,9 @@ impl Arguments<'_> {
 /// The body of a function: columns in, one column out.
 pub(super) type Body = fn(&Call<'_>) -> Result<ArrayRef>;
 
+/// Another expression for a call, or the arguments back.
+pub(super) type Rewritten = fn(Vec<Expr>) -> ExprSimplifyResult;
+
 /// One built-in function.
 pub(super) struct Entry {
     /// Its name and its aliases, lower case.
@@ -108,6 +112,8 @@ pub(super) struct Entry {
     pub body: Body,
     /// Whether equal arguments give equal results.
     pub volatility: Volatility,
+    /// The same as another expression, for calls that must not compute all their arguments.
+    pub rewritten: Option<Rewritten>,
 }
 
 impl Entry {
@@ -118,12 +124,18 @@ impl Entry {
         typing: Typing,
         body: Body,
     ) -> Entry {
-        Entry { names, overloads, typing, body, volatility: Volatility::Immutable }
+        Entry { names, overloads, typing, body, volatility: Volatility::Immutable, rewritten: None }
     }
 
     /// Marks a function that gives something else at every call.
     pub fn volatile(mut self) -> Entry {
         self.volatility = Volatility::Volatile;
+        self
+    }
+
+    /// Gives the expression that stands for a call whose arguments are of the result's type.
+    pub fn rewritten(mut self, rewritten: Rewritten) -> Entry {
+        self.rewritten = Some(rewritten);
         self
     }
 
@@ -226,6 +238,8 @@ impl BuiltIn {
 
     fn typed(&self, args: &ReturnFieldArgs<'_>) -> Result<Field> {
         let name = self.sql_name();
+        let types: Vec<DataType> = args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
+        self.coerced(&types)?;
         let arguments = Arguments { name: &name, fields: args.arg_fields, scalars: args.scalar_arguments };
         let (sql_type, nullable) = match &self.entry.typing {
             Typing::Fixed(sql_type) => (sql_type.clone(), arguments.nullable()),
@@ -257,7 +271,8 @@ impl ScalarUDFImpl for BuiltIn {
     }
 
     fn coerce_types(&self, types: &[DataType]) -> datafusion_common::Result<Vec<DataType>> {
-        self.coerced(types).map_err(outward)
+        // What does not fit is refused with the types, where DataFusion passes the error on as it is.
+        Ok(self.coerced(types).unwrap_or_else(|_| types.to_vec()))
     }
 
     fn return_type(&self, types: &[DataType]) -> datafusion_common::Result<DataType> {
@@ -269,6 +284,13 @@ impl ScalarUDFImpl for BuiltIn {
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> datafusion_common::Result<FieldRef> {
         Ok(Arc::new(self.typed(&args).map_err(outward)?))
+    }
+
+    fn simplify(&self, args: Vec<Expr>, _: &SimplifyContext) -> datafusion_common::Result<ExprSimplifyResult> {
+        Ok(match self.entry.rewritten {
+            Some(rewrite) => rewrite(args),
+            None => ExprSimplifyResult::Original(args),
+        })
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> datafusion_common::Result<ColumnarValue> {

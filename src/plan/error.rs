@@ -24,6 +24,9 @@ pub(super) fn unwrap(error: DataFusionError) -> Error {
         }
         DataFusionError::Plan(message) => plan_error(message, &error).at(span),
         DataFusionError::ArrowError(arrow, _) => Error::sql(arrow.to_string()).at(span),
+        DataFusionError::Execution(message) if message.contains("coercion failed") => {
+            plan_error(message, &error).at(span)
+        }
         DataFusionError::Execution(message) => Error::new(ErrorKind::Data, first_line(message)).at(span),
         other => Error::sql(first_line(&other.strip_backtrace())).at(span),
     }
@@ -89,6 +92,9 @@ fn plan_error(message: &str, whole: &DataFusionError) -> Error {
             Some(near) => error.hint(format!("did you mean '{near}'?")),
             None => error.hint("SHOW FUNCTIONS lists those there are"),
         };
+    }
+    if let Some(own) = between(message, "coercion failed with: External error: ", ". No function matches") {
+        return Error::sql(own);
     }
     if message.contains("must be in GROUP BY") || message.contains("must appear in the GROUP BY") {
         let column = whole.diagnostic().map(|diagnostic| diagnostic.message.clone());

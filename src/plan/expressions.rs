@@ -35,6 +35,31 @@ impl FlinkExpressions {
     }
 }
 
+impl FlinkExpressions {
+    /// Two spans of time overlap if each begins before the other ends; an end before its start is taken as the start.
+    fn overlaps(&self, operands: Vec<Expr>, schema: &DFSchema) -> BindResult<Expr> {
+        let named = |name: &str, arguments: Vec<Expr>| match self.functions.scalar(name) {
+            Some(function) => Ok(call(function, arguments)),
+            None => internal_err!("there is no function {name}"),
+        };
+        let Ok([start, end, other_start, other_end]) = <[Expr; 4]>::try_from(operands) else {
+            return internal_err!("OVERLAPS without its operands");
+        };
+        let end_of = |start: &Expr, end: Expr| match SqlType::of_field(&*field_of(&end, schema)?) {
+            SqlType::IntervalDayTime | SqlType::IntervalYearMonth => named("flink_plus", vec![start.clone(), end]),
+            _ => Ok(end),
+        };
+        let (end, other_end) = (end_of(&start, end)?, end_of(&other_start, other_end)?);
+        let side = |from: (Expr, Expr), to: (Expr, Expr)| {
+            let last = named("greatest", vec![from.0, from.1])?;
+            let first = named("least", vec![to.0, to.1])?;
+            compare(Operator::GtEq, last, first, schema, &self.functions)
+        };
+        let (one, other) = ((start, end), (other_start, other_end));
+        Ok(side(one.clone(), other.clone())?.and(side(other, one)?))
+    }
+}
+
 impl ExprPlanner for FlinkExpressions {
     fn plan_binary_op(&self, raw: RawBinaryExpr, schema: &DFSchema) -> BindResult<PlannerResult<RawBinaryExpr>> {
         let RawBinaryExpr { op, left, right } = raw;
@@ -72,6 +97,15 @@ impl ExprPlanner for FlinkExpressions {
         let mut operands = raw.values.into_iter();
         let planned = match form {
             Form::Number { value, .. } | Form::Interval(value) => Expr::Literal(value, None),
+            Form::Call { function, span } => {
+                let planned = call(function, operands.collect());
+                // Asked here, where the place is known.
+                field_of(&planned, schema).map_err(|error| wrap(unwrap(error).at(span)))?;
+                planned
+            }
+            Form::Overlaps { span } => {
+                self.overlaps(operands.collect(), schema).map_err(|error| wrap(unwrap(error).at(span)))?
+            }
             Form::Cast { to, nullable, try_cast, span } => {
                 let Some(operand) = operands.next() else { return internal_err!("a cast without its operand") };
                 let to = Arc::new(to.to_field("", nullable));

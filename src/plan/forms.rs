@@ -5,9 +5,10 @@
 //! a [`Form`]. The library binds the operands and asks our planner what the dictionary is, and the planner, which sees
 //! the schema, answers with the expression that is meant.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use datafusion_common::ScalarValue;
+use datafusion_expr::ScalarUDF;
 
 use crate::error::{Error, Result, Span};
 use crate::types::SqlType;
@@ -21,6 +22,18 @@ pub(super) enum Form {
         value: ScalarValue,
         /// As it was written.
         text: String,
+    },
+    /// A call of a function.
+    Call {
+        /// The function.
+        function: Arc<ScalarUDF>,
+        /// Where it is written.
+        span: Option<Span>,
+    },
+    /// `(start, end) OVERLAPS (start, end)`; an end may be an interval.
+    Overlaps {
+        /// Where it is written.
+        span: Option<Span>,
     },
     /// An interval of months.
     Interval(ScalarValue),

@@ -63,16 +63,20 @@ impl<'a> Names<'a> {
 
     /// A query as a logical plan with Flink's types.
     pub(super) fn bind(&self, query: &Query) -> Result<LogicalPlan> {
-        let statement = sqlparser::ast::Statement::Query(Box::new(rewrite::query(query, &self.forms)?));
+        let statement = sqlparser::ast::Statement::Query(Box::new(rewrite::query(query, self.known())?));
         let plan = self.planner().sql_statement_to_plan(statement).map_err(unwrap)?;
         typing::apply(plan, &self.functions).map_err(unwrap)
     }
 
     /// An expression over a table's columns, as SQL text, with Flink's types.
     pub(super) fn bind_expression(&self, text: &str, schema: &DFSchema) -> Result<Expr> {
-        let parsed = rewrite::expression(sql::parse_expression(text)?, &self.forms)?;
+        let parsed = rewrite::expression(sql::parse_expression(text)?, self.known())?;
         let expression = self.planner().sql_to_expr(parsed, schema, &mut PlannerContext::new()).map_err(unwrap)?;
         typing::apply_to_expression(expression, schema, &self.functions).map_err(unwrap)
+    }
+
+    fn known(&self) -> rewrite::Known<'_> {
+        rewrite::Known { forms: &self.forms, functions: &self.functions, database: self.catalog.current_database() }
     }
 
     fn planner(&self) -> SqlToRel<'_, Names<'a>> {
@@ -125,7 +129,7 @@ impl<'a> Names<'a> {
         }
         let bound = sql::parse_query(&view.query)
             .and_then(|query| {
-                let statement = sqlparser::ast::Statement::Query(Box::new(rewrite::query(&query, &self.forms)?));
+                let statement = sqlparser::ast::Statement::Query(Box::new(rewrite::query(&query, self.known())?));
                 self.planner().sql_statement_to_plan(statement).map_err(unwrap)
             })
             .map_err(|error| error.context(format!("in view '{name}'")));

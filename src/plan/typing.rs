@@ -10,7 +10,7 @@ use arrow::datatypes::Field;
 use datafusion_common::config::ConfigOptions;
 use datafusion_common::tree_node::{Transformed, TreeNode};
 use datafusion_common::{DFSchema, DFSchemaRef, Result as BindResult, ScalarValue};
-use datafusion_expr::expr::{Between, Case, Cast, InList, TryCast};
+use datafusion_expr::expr::{Between, Case, Cast, InList, ScalarFunction, TryCast};
 use datafusion_expr::expr_rewriter::NamePreserver;
 use datafusion_expr::utils::merge_schema;
 use datafusion_expr::{BinaryExpr, Expr, LogicalPlan, LogicalPlanBuilder, Operator, Union, Values};
@@ -82,6 +82,9 @@ fn rewrite(part: Expr, schema: &DFSchema, functions: &FunctionSet) -> BindResult
             Transformed::yes(declared_case(case, schema)?)
         }
         literal @ Expr::Literal(..) => Transformed::yes(typed_literal(literal)),
+        Expr::ScalarFunction(call) if matches!(call.name(), "if" | "coalesce" | "ifnull") => {
+            Transformed::yes(same_branches(call, schema, functions)?)
+        }
         Expr::ScalarFunction(call) if call.name() == "typeof" && !call.args.is_empty() => {
             // Now, before constants are folded: a folded one has forgotten that it might have been NULL.
             let field = field_of(&call.args[0], schema)?;
@@ -165,6 +168,20 @@ pub(super) fn common_case(case: Case, schema: &DFSchema, functions: &FunctionSet
         when_then_expr: whens.into_iter().zip(thens).map(|(when, then)| (Box::new(when), Box::new(then))).collect(),
         else_expr: results.next().map(Box::new),
     }))
+}
+
+/// The branches of `IF` and `COALESCE` in the type of the result, so that the call may become a `CASE`.
+fn same_branches(call: ScalarFunction, schema: &DFSchema, functions: &FunctionSet) -> BindResult<Expr> {
+    let ScalarFunction { func, mut args } = call;
+    let branches = args.split_off(usize::from(func.name() == "if").min(args.len()));
+    let what = format!("the arguments of {}", func.name().to_uppercase());
+    let fields = branches.iter().map(|branch| field_of(branch, schema)).collect::<BindResult<Vec<_>>>()?;
+    let types: Vec<SqlType> = fields.iter().map(|field| SqlType::of_field(field)).collect();
+    let common = functions::common_type(&types).ok_or_else(|| wrap(mismatch(&what, &types)))?;
+    for (branch, field) in branches.into_iter().zip(fields) {
+        args.push(declared(branch, &field, &common, functions)?);
+    }
+    Ok(Expr::ScalarFunction(ScalarFunction { func, args }))
 }
 
 /// `CASE` with the declared type of its results, which the library does not look for.

@@ -32,6 +32,7 @@ use sqlparser::ast::{
 
 use super::forms::{Form, Forms, number};
 use crate::error::{Error, Result, Span};
+use crate::functions::FunctionSet;
 use crate::sql;
 use crate::types::SqlType;
 
@@ -42,9 +43,9 @@ const ROW_OPERAND_BYTES: usize = 4_096;
 ///
 /// # Errors
 /// If a literal or a type in it is none.
-pub(super) fn query(query: &Query, forms: &Forms) -> Result<Query> {
+pub(super) fn query(query: &Query, known: Known<'_>) -> Result<Query> {
     let mut query = query.clone();
-    match VisitMut::visit(&mut query, &mut Rewrite { forms }) {
+    match VisitMut::visit(&mut query, &mut Rewrite(known)) {
         ControlFlow::Continue(()) => Ok(query),
         ControlFlow::Break(error) => Err(error),
     }
@@ -54,16 +55,25 @@ pub(super) fn query(query: &Query, forms: &Forms) -> Result<Query> {
 ///
 /// # Errors
 /// If a literal or a type in it is none.
-pub(super) fn expression(mut expression: Expr, forms: &Forms) -> Result<Expr> {
-    match VisitMut::visit(&mut expression, &mut Rewrite { forms }) {
+pub(super) fn expression(mut expression: Expr, known: Known<'_>) -> Result<Expr> {
+    match VisitMut::visit(&mut expression, &mut Rewrite(known)) {
         ControlFlow::Continue(()) => Ok(expression),
         ControlFlow::Break(error) => Err(error),
     }
 }
 
-struct Rewrite<'a> {
-    forms: &'a Forms,
+/// What the rewriting asks of the session.
+#[derive(Clone, Copy)]
+pub(super) struct Known<'a> {
+    /// Where forms are kept.
+    pub forms: &'a Forms,
+    /// The functions there are.
+    pub functions: &'a FunctionSet,
+    /// The current database.
+    pub database: &'a str,
 }
+
+struct Rewrite<'a>(Known<'a>);
 
 impl VisitorMut for Rewrite<'_> {
     type Break = Error;
@@ -85,7 +95,7 @@ impl VisitorMut for Rewrite<'_> {
     }
 
     fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<Error> {
-        match rows_in_list(expression) {
+        match self.before_operands(expression) {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => ControlFlow::Break(error),
         }
@@ -100,6 +110,26 @@ impl VisitorMut for Rewrite<'_> {
 }
 
 impl Rewrite<'_> {
+    /// Forms that need their operands as they were written.
+    fn before_operands(&self, expression: &mut Expr) -> Result<()> {
+        if let Expr::BinaryOp { left, op: BinaryOperator::Overlaps, right } = expression {
+            let span = Span::from_ast(left.span());
+            let (Expr::Tuple(one), Expr::Tuple(other)) = (left.as_mut(), right.as_mut()) else {
+                return Err(Error::sql("OVERLAPS compares two spans of time")
+                    .at(span)
+                    .hint("(start, end) OVERLAPS (start, end)"));
+            };
+            if one.len() != 2 || other.len() != 2 {
+                return Err(Error::sql("a span of time has a start and an end")
+                    .at(span)
+                    .hint("(start, end) OVERLAPS (start, end)"));
+            }
+            let operands = one.drain(..).chain(other.drain(..)).collect();
+            *expression = self.marker(Form::Overlaps { span }, operands);
+        }
+        rows_in_list(expression)
+    }
+
     /// Brings one expression, whose operands are done, into its form.
     fn form(&self, expression: &mut Expr) -> Result<()> {
         let span = Span::from_ast(expression.span());
@@ -141,11 +171,40 @@ impl Rewrite<'_> {
             Expr::Function(call) => self.call(call)?,
             other => other,
         };
+        if matches!(expression, Expr::Function(_)) {
+            let call = std::mem::replace(expression, taken());
+            *expression = self.placed(call, span);
+        }
         Ok(())
     }
 
+    /// A call of a function that there is, as a form, so that an error in it has a place.
+    fn placed(&self, expression: Expr, span: Option<Span>) -> Expr {
+        let Expr::Function(mut call) = expression else { return expression };
+        let function = match call.name.0.as_slice() {
+            // In FROM these are relations, which are planned from the call as it stands.
+            [ObjectNamePart::Identifier(name)] if is_window(&name.value) => None,
+            [ObjectNamePart::Identifier(name)] => self.0.functions.scalar(&name.value),
+            _ => None,
+        };
+        let plain = call.over.is_none() && call.filter.is_none() && call.within_group.is_empty();
+        let (Some(function), true, FunctionArguments::List(list)) = (function, plain, &mut call.args) else {
+            return Expr::Function(call);
+        };
+        let values =
+            list.args.iter().all(|argument| matches!(argument, FunctionArg::Unnamed(FunctionArgExpr::Expr(_))));
+        if !values || list.args.is_empty() || !list.clauses.is_empty() || list.duplicate_treatment.is_some() {
+            return Expr::Function(call);
+        }
+        let operands = list.args.drain(..).filter_map(|argument| match argument {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(operand)) => Some(operand),
+            _ => None,
+        });
+        self.marker(Form::Call { function, span }, operands.collect())
+    }
+
     fn marker(&self, form: Form, operands: Vec<Expr>) -> Expr {
-        let name = self.forms.add(form);
+        let name = self.0.forms.add(form);
         let field = |value: Expr| DictionaryField { key: Ident::new(name.clone()), value: Box::new(value) };
         Expr::Dictionary(operands.into_iter().map(field).collect())
     }
@@ -154,7 +213,7 @@ impl Rewrite<'_> {
     fn number_of(&self, expression: &Expr) -> Option<(String, sqlparser::tokenizer::Span)> {
         let Expr::Dictionary(fields) = expression else { return None };
         let [DictionaryField { key, value }] = fields.as_slice() else { return None };
-        match self.forms.get(&key.value) {
+        match self.0.forms.get(&key.value) {
             Some(Form::Number { text, .. }) => Some((text, value.span())),
             _ => None,
         }
@@ -217,6 +276,7 @@ impl Rewrite<'_> {
             return Ok(Expr::Function(call));
         }
         let renamed = match name.as_str() {
+            "CURRENT_DATABASE" if list.args.is_empty() => return Ok(sql::text_literal(self.0.database)),
             "ROW" => "flink_row",
             "MAP" => "flink_map",
             name if name.starts_with("JSON_") => {
@@ -232,6 +292,10 @@ impl Rewrite<'_> {
         }
         Ok(Expr::Function(call))
     }
+}
+
+fn is_window(name: &str) -> bool {
+    ["TUMBLE", "HOP", "CUMULATE", "SESSION"].iter().any(|window| name.eq_ignore_ascii_case(window))
 }
 
 /// The months of an interval of months, quarters or years, as `sql` writes them.
