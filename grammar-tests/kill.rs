@@ -53,7 +53,9 @@ fn killed_at_any_time_nothing_is_lost_and_nothing_doubled() {
             while begun.elapsed() < alive {
                 if let Some(status) = child.try_wait().expect("the job's status") {
                     let errors = fs::read_to_string(folder.join("stderr")).unwrap_or_default();
-                    panic!("the job over a growing folder ended by itself with {status} after {kills} kills:\n{errors}");
+                    panic!(
+                        "the job over a growing folder ended by itself with {status} after {kills} kills:\n{errors}"
+                    );
                 }
                 std::thread::sleep(Duration::from_millis(5));
             }
@@ -171,10 +173,18 @@ fn check_changelog(folder: &Path, expected: &BTreeMap<usize, (u64, u64)>) {
 
 /// Lines of all published files: not of those that are staged or hidden.
 fn committed_lines(folder: &Path) -> Vec<String> {
-    let mut files: Vec<PathBuf> = fs::read_dir(folder).expect("the sink's folder").map(|e| e.expect("an entry").path()).collect();
-    files.retain(|path| path.is_file() && path.file_name().is_some_and(|n| !n.to_string_lossy().starts_with(['_', '.'])));
+    let mut files: Vec<PathBuf> =
+        fs::read_dir(folder).expect("the sink's folder").map(|e| e.expect("an entry").path()).collect();
+    files.retain(|path| {
+        path.is_file() && path.file_name().is_some_and(|n| !n.to_string_lossy().starts_with(['_', '.']))
+    });
     files.sort();
-    files.iter().flat_map(|path| fs::read_to_string(path).expect("a committed file").lines().map(str::to_string).collect::<Vec<_>>()).collect()
+    files
+        .iter()
+        .flat_map(|path| {
+            fs::read_to_string(path).expect("a committed file").lines().map(str::to_string).collect::<Vec<_>>()
+        })
+        .collect()
 }
 
 fn setting(name: &str, default: usize) -> usize {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! <directory>/<job>/LOCK                       the lease; names the process
-//!                  /incarnation                counts starts; reserves checkpoint ids
+//!                  /incarnation                names the directory; counts starts; reserves checkpoint ids
 //!                  /state/<id>-<n>.arrow       state: Arrow IPC streams, one or several small ones a file
 //!                  /manifest-<id>.json         the decision: the checkpoint exists
 //!                  /manifest-<id>.copy         the same again, against a bad sector
@@ -16,12 +16,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::crash::crash_point;
 use super::disk::{Disk, WritePoints};
 use super::lease::Lease;
 use super::manifest::{Chain, Manifest, Piece, Section, checksum};
 use super::recovery::{self, Found};
 use super::state_file::{EncodedDelta, EncodedRows, decode_rows, encode_snapshot, merge};
+use crate::crash::crash_point;
 use crate::error::{Error, Result};
 use crate::state::{Scope, Snapshot, TableDelta};
 
@@ -77,6 +77,11 @@ impl Store {
     /// Which start of the job this is, from 1.
     pub fn incarnation(&self) -> u64 {
         self.lease.incarnation()
+    }
+
+    /// A name that no other checkpoint directory has.
+    pub fn lineage(&self) -> &str {
+        self.lease.lineage()
     }
 
     /// The job's own directory.

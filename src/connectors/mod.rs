@@ -283,8 +283,9 @@ pub trait Sink: Send + Sync {
     /// What it promises.
     fn guarantee(&self) -> Guarantee;
 
-    /// Opens the writer of one subtask. `sink` is the sink's stable name within the job, `incarnation` counts the
-    /// job's starts, so that leftovers of earlier ones can be told apart.
+    /// Opens the writer of one subtask. `sink` is the sink's name: the same whenever the job starts again, and no other
+    /// job's. `incarnation` counts the job's starts, so that leftovers of earlier ones can be told apart; it is 0 for a
+    /// job that keeps no checkpoints, whose leftovers nobody comes back for.
     ///
     /// # Errors
     /// If the target cannot be written.

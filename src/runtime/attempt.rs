@@ -19,6 +19,7 @@ use super::channel::{Receiver, channel};
 use super::checked::Checked;
 use super::config::JobConfig;
 use super::coordinator::Coordinator;
+use super::declared::DeclaredColumns;
 use super::exchange::{Exchange, Route};
 use super::inputs::Inputs;
 use super::job::{Shared, not_abandoned};
@@ -95,7 +96,6 @@ pub fn prepare(
         tasks: requests,
         reports: received,
         config: checkpoint,
-        first_id: recovered.first_id,
         store: Arc::new(Mutex::new(recovered.store)),
         abandoned: not_abandoned(),
         // Over bounded input the results are final rows: there is nothing to commit before the end.
@@ -288,8 +288,14 @@ impl Assembly<'_> {
         Ok(match &node.kind {
             NodeKind::Sink { name, .. } => {
                 let sink = self.connections.sinks.get(name).ok_or_else(|| Error::bug("a sink was not opened"))?;
-                let writer = sink.open(name, subtask, self.recovered.incarnation, node.schema.clone())?;
-                Tail::Sink { name: name.clone(), writer, metrics, dirty: false }
+                let writer = sink.open(
+                    &self.recovered.sink_name(name),
+                    subtask,
+                    self.recovered.incarnation,
+                    node.schema.clone(),
+                )?;
+                let columns = DeclaredColumns::new(node.schema.clone());
+                Tail::Sink { name: name.clone(), columns, writer, metrics, dirty: false }
             }
             NodeKind::Collect => {
                 let sender = self.sender.clone().ok_or_else(|| Error::bug("nobody collects the result"))?;

@@ -23,6 +23,7 @@ mod channel;
 mod checked;
 mod config;
 mod coordinator;
+mod declared;
 mod exchange;
 mod inputs;
 mod job;

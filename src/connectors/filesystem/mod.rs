@@ -11,6 +11,9 @@
 //! commit           part-sink-0-7-0.csv                    linked, directory synced, staging name removed
 //! ```
 //!
+//! Here `sink` is the table's name with the lineage of the job's checkpoint directory, so that jobs that write one table
+//! never meet in a name.
+//!
 //! A crash between any two steps leaves either the staging file or the final file with the same length and hash, so
 //! committing again always finds out what is left to do.
 
