@@ -2,11 +2,14 @@
 //!
 //! One binary, so that every case is linked once. `tidy` keeps the house in order, `conformance` runs the cases recorded
 //! from Flink, `command_line` the binary's ways in, `examples` every folder of `sql-examples/`,
-//! `kill` what crashes leave behind.
+//! `kill` and `crash` what is left
+//! when the process dies.
 
 mod command_line;
 mod conformance;
+mod crash;
 mod ebbflow;
+mod exactly_once;
 mod examples;
 mod kill;
 mod tidy;
