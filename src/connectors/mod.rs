@@ -204,6 +204,15 @@ pub trait Source: Send + Sync {
     /// Whether it ends by itself.
     fn bounded(&self) -> bool;
 
+    /// Whether there are rows behind the positions of *all* splits at which a former run had come to the end: then the
+    /// same job, run again, goes on with them instead of being complete.
+    ///
+    /// # Errors
+    /// If it cannot be found out.
+    fn has_more(&self, _positions: &[SplitPosition]) -> Result<bool> {
+        Ok(false)
+    }
+
     /// Opens the reader of subtask `subtask` of `parallelism`.
     ///
     /// `projection` are indices into the table's scan schema ([`TableDefinition::scan_schema`]), ascending. `restored`

@@ -80,7 +80,7 @@ pub fn prepare(
     let recovered = recover(config, checkpoint.as_ref(), &connections.sinks, &operators, first)?;
     let (registry, metrics) = register(graph, &Layout::new(graph, parallelism));
     shared.attempt(registry, recovered.restored_from(), recovered.warning());
-    if recovered.already_complete(&operators) {
+    if recovered.already_complete(&operators) && !continues(graph, config, &connections, &recovered)? {
         return Ok(Attempt { running: None });
     }
     let (reports, received) = mpsc::unbounded_channel();
@@ -107,6 +107,33 @@ pub fn prepare(
         shared: Arc::clone(shared),
     };
     Ok(Attempt { running: Some(Running { tasks, coordinator }) })
+}
+
+/// Whether a job that had read all its input finds more now.
+///
+/// # Errors
+/// If it does and its result was final rows, which cannot be added to; or if it cannot be found out.
+fn continues(
+    graph: &StreamGraph,
+    config: &JobConfig,
+    connections: &Connections,
+    recovered: &Recovered,
+) -> Result<bool> {
+    for (id, source) in &connections.sources {
+        let positions = recovered.positions(&graph.nodes[*id].uid).unwrap_or_default();
+        if !source.has_more(&positions)? {
+            continue;
+        }
+        if config.batch {
+            let table = describe(&graph.nodes[*id].kind);
+            let what =
+                format!("the job is complete, and {table} has grown since; results of batch mode are not added to");
+            return Err(Error::setup(what)
+                .hint("compute them anew with --fresh, or go on with SET 'execution.runtime-mode' = 'streaming'"));
+        }
+        return Ok(true);
+    }
+    Ok(false)
 }
 
 /// The job's sources by node and sinks by name.

@@ -96,6 +96,12 @@ fn failure(name: &str, error: Error) -> String {
 
 /// One line on what a job did, and one for each thing a person should know about.
 pub fn summary(name: &str, report: &JobReport) -> String {
+    if report.already_complete {
+        let checkpoint = report.restored_from.map(|id| format!(" (checkpoint {id})")).unwrap_or_default();
+        return format!(
+            "{name}: complete since an earlier run{checkpoint}, and its input has not grown: nothing to do"
+        );
+    }
     let mut text = format!(
         "{name}: {} read, {} written in {}",
         rows(report.rows_read),

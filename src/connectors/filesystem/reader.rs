@@ -45,11 +45,13 @@ pub(super) struct Split {
     size: u64,
     /// Nothing comes any more.
     done: bool,
+    /// A former run took the file's end for the end of its last record.
+    reopened: bool,
 }
 
 impl Split {
     pub(super) fn whole(path: &str, size: u64) -> Split {
-        Split { path: path.to_string(), start: 0, end: None, offset: 0, line: 0, size, done: false }
+        Split { path: path.to_string(), start: 0, end: None, offset: 0, line: 0, size, done: false, reopened: false }
     }
 
     pub(super) fn range(path: &str, start: u64, end: Option<u64>, size: u64) -> Split {
@@ -70,6 +72,7 @@ impl Split {
             "line": self.line,
             "size": self.size,
             "done": self.done,
+            "reopened": self.reopened,
         });
         SplitPosition { split: self.name(), position }
     }
@@ -87,7 +90,21 @@ impl Split {
             line: number("line")?,
             size: number("size")?,
             done: saved.position["done"].as_bool().ok_or_else(damaged)?,
+            reopened: saved.position["reopened"].as_bool().unwrap_or(false),
         })
+    }
+}
+
+impl Split {
+    /// A former run has read the split to its end; the file has `size` bytes now, or is gone. If it is not what it was,
+    /// or is `watched` from now on, the split is to be read on, or refused when it is opened. True if there is something
+    /// to be read.
+    pub(super) fn reopen(&mut self, size: Option<u64>, watched: bool) -> bool {
+        if self.done && self.end.is_none() && (watched || size.is_some_and(|size| size != self.offset)) {
+            self.done = false;
+            self.reopened = true;
+        }
+        !self.done
     }
 }
 
@@ -244,7 +261,34 @@ impl FileReader {
         if pass_over {
             self.pass_over_first_record()?;
         }
+        if self.splits[self.current].reopened {
+            self.check_last_record()?;
+        }
         Ok(true)
+    }
+
+    /// The file has grown since a former run has read it to its end. If that end had no line end, what has come since may
+    /// belong to a record that has been counted already.
+    fn check_last_record(&mut self) -> Result<()> {
+        let split = &mut self.splits[self.current];
+        split.reopened = false;
+        if split.offset == 0 {
+            return Ok(());
+        }
+        let mut around = [b'\n'; 2];
+        let read = File::open(&split.path).and_then(|mut file| {
+            file.seek(SeekFrom::Start(split.offset - 1))?;
+            file.read_exact(&mut around)
+        });
+        match read {
+            Ok(()) if around.contains(&b'\n') || around[1] == b'\r' => Ok(()),
+            Ok(()) => Err(Error::data(format!(
+                "file '{}', line {}: the line was read as a row when the file ended in the middle of it, and has grown since",
+                split.path, split.line
+            ))
+            .hint("write whole lines before a job over bounded input ends, or start anew with --fresh")),
+            Err(error) => Err(Error::io("read", Path::new(&split.path), &error)),
+        }
     }
 
     /// Passes over the rest of the record that began before the range.
