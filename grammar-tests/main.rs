@@ -12,4 +12,5 @@ mod ebbflow;
 mod exactly_once;
 mod examples;
 mod kill;
+mod recovery;
 mod tidy;

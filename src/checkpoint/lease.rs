@@ -125,8 +125,10 @@ pub fn new_lineage() -> String {
 fn read_record(disk: &dyn Disk, directory: &Path) -> Result<Record> {
     let path = directory.join("incarnation");
     match disk.read(&path) {
-        Ok(bytes) => serde_json::from_slice(&bytes)
-            .map_err(|error| Error::state(format!("'{}' is damaged: {error}", path.display()))),
+        Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| {
+            Error::state(format!("'{}' is damaged: {error}", path.display()))
+                .hint("restore it from a backup, or start anew with another checkpoint directory")
+        }),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             Ok(Record { lineage: new_lineage(), incarnation: 0, reserved_through: 0 })
         }

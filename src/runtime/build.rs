@@ -101,6 +101,9 @@ pub fn describe(kind: &NodeKind) -> String {
     }
 }
 
+/// The options that say which data a source reads; others may change between two runs of a job.
+const SOURCE_IDENTITY: [&str; 2] = ["connector", "path"];
+
 /// What must be equal for saved state to fit; empty for operators without any.
 pub fn fingerprint(graph: &StreamGraph, node: &Node) -> String {
     let parameters = match &node.kind {
@@ -110,6 +113,8 @@ pub fn fingerprint(graph: &StreamGraph, node: &Node) -> String {
         NodeKind::WindowAggregate { keys, time, window, aggregates, append_only_input, .. } => {
             format!("{keys:?} {time} {window:?} {aggregates:?} {append_only_input}")
         }
+        // The positions of other data would be taken for those of these: rows left out, or read twice.
+        NodeKind::Source { table, .. } => format!("{:?}", SOURCE_IDENTITY.map(|option| table.options.get(option))),
         _ => return String::new(),
     };
     // Keys and arguments are column indices: their meaning is the input's types.

@@ -114,15 +114,27 @@ pub fn summary(name: &str, report: &JobReport) -> String {
     if let Some(id) = report.restored_from {
         text += &format!("; continued from checkpoint {id}");
     }
+    text += &remarks(report);
+    text
+}
+
+/// What a person should know about a run, a line for each: rows that did not count, failures it got over.
+pub fn remarks(report: &JobReport) -> String {
+    let mut text = String::new();
+    let (verb, they) = if report.late_rows == 1 { ("was", "its") } else { ("were", "their") };
     if report.late_rows > 0 {
         text += &format!(
-            "\n  {} came after their window had closed and were dropped; a WATERMARK that waits longer lets them in",
+            "\n  {} came after {they} window had closed and {verb} dropped; a WATERMARK that waits longer lets them in",
             rows(report.late_rows)
         );
     }
+    let verb = if report.skipped_rows == 1 { "was" } else { "were" };
     if report.skipped_rows > 0 {
         text +=
-            &format!("\n  {} could not be parsed and were skipped (ignore-parse-errors)", rows(report.skipped_rows));
+            &format!("\n  {} could not be parsed and {verb} skipped (ignore-parse-errors)", rows(report.skipped_rows));
+    }
+    for warning in &report.warnings {
+        text += &format!("\n  warning: {}", warning.replace('\n', "\n  "));
     }
     text
 }

@@ -106,6 +106,34 @@ impl Split {
         }
         !self.done
     }
+
+    /// A former run has read the file to its end, which may have been in the middle of a line. Then a line end may have
+    /// come since, and is passed over; anything else may belong to a record that has been counted already.
+    ///
+    /// # Errors
+    /// If something else has come.
+    fn pass_over_line_end(&mut self) -> Result<()> {
+        let path = Path::new(&self.path);
+        let mut around = Vec::new();
+        File::open(path)
+            .and_then(|mut file| {
+                file.seek(SeekFrom::Start(self.offset - 1))?;
+                file.take(3).read_to_end(&mut around)
+            })
+            .map_err(|error| Error::io("read", path, &error))?;
+        match around.as_slice() {
+            [b'\n', ..] | [_] | [] => {}
+            [_, b'\n', ..] => self.offset += 1,
+            [_, b'\r', b'\n'] => self.offset += 2,
+            _ => {
+                let place = format!("file '{}', line {}", self.path, self.line);
+                let what = "the file ended within this line when it was read as a row, and the line has grown since";
+                return Err(Error::data(format!("{place}: {what}"))
+                    .hint("write whole lines before a job over bounded input ends, or start anew with --fresh"));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Reads the splits of one subtask.
@@ -248,6 +276,10 @@ impl FileReader {
             return Ok(false);
         }
         split.size = metadata.len();
+        if std::mem::take(&mut split.reopened) && split.offset > 0 {
+            split.pass_over_line_end()?;
+        }
+        let path = Path::new(&split.path);
         let mut file = File::open(path).map_err(|error| Error::io("read", path, &error))?;
         // One byte before the range: if it is a line end, the range's first record begins at its first byte.
         let pass_over = split.start > 0 && split.offset == split.start;
@@ -261,34 +293,7 @@ impl FileReader {
         if pass_over {
             self.pass_over_first_record()?;
         }
-        if self.splits[self.current].reopened {
-            self.check_last_record()?;
-        }
         Ok(true)
-    }
-
-    /// The file has grown since a former run has read it to its end. If that end had no line end, what has come since may
-    /// belong to a record that has been counted already.
-    fn check_last_record(&mut self) -> Result<()> {
-        let split = &mut self.splits[self.current];
-        split.reopened = false;
-        if split.offset == 0 {
-            return Ok(());
-        }
-        let mut around = [b'\n'; 2];
-        let read = File::open(&split.path).and_then(|mut file| {
-            file.seek(SeekFrom::Start(split.offset - 1))?;
-            file.read_exact(&mut around)
-        });
-        match read {
-            Ok(()) if around.contains(&b'\n') || around[1] == b'\r' => Ok(()),
-            Ok(()) => Err(Error::data(format!(
-                "file '{}', line {}: the line was read as a row when the file ended in the middle of it, and has grown since",
-                split.path, split.line
-            ))
-            .hint("write whole lines before a job over bounded input ends, or start anew with --fresh")),
-            Err(error) => Err(Error::io("read", Path::new(&split.path), &error)),
-        }
     }
 
     /// Passes over the rest of the record that began before the range.

@@ -50,6 +50,21 @@ impl FileSink {
     }
 }
 
+impl FileSink {
+    /// # Errors
+    /// If the path, or a part of it, is a file.
+    fn check_directory(&self) -> Result<()> {
+        match self.directory.ancestors().find(|path| path.exists()) {
+            Some(path) if !path.is_dir() => {
+                let (name, path) = (&self.table.name, path.display());
+                Err(Error::setup(format!("table '{name}' cannot be written: '{path}' is a file"))
+                    .hint("the 'path' of a table that is written is a directory, in which files are made"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 impl Sink for FileSink {
     fn accepts(&self) -> ChangelogMode {
         self.format.modes.writes
@@ -60,6 +75,7 @@ impl Sink for FileSink {
     }
 
     fn open(&self, sink: &str, subtask: usize, incarnation: u64, schema: SchemaRef) -> Result<Box<dyn SinkWriter>> {
+        self.check_directory()?;
         let staging = self.directory.join(STAGING);
         std::fs::create_dir_all(&staging).map_err(|error| Error::io("create directory", &staging, &error))?;
         let partitioned_by = &self.table.partitioned_by;
@@ -95,6 +111,7 @@ impl Sink for FileSink {
     }
 
     fn clean(&self, sink: &str, incarnation: u64) -> Result<()> {
+        self.check_directory()?;
         publish::clean(&self.directory, sink, incarnation)
     }
 }
