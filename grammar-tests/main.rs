@@ -8,6 +8,7 @@
 mod command_line;
 mod conformance;
 mod crash;
+mod differential;
 mod ebbflow;
 mod exactly_once;
 mod examples;
