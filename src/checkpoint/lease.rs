@@ -78,11 +78,29 @@ impl Lease {
     /// If the reservation cannot be written.
     pub fn next_id(&mut self) -> Result<u64> {
         if self.next > self.record.reserved_through {
+            self.check()?;
             self.record.reserved_through = self.next + RESERVED_IDS - 1;
             self.write_record()?;
         }
         self.next += 1;
         Ok(self.next - 1)
+    }
+
+    /// Refuses to go on once another start has taken the directory: somebody removed it under the running job, lock and
+    /// all, and what this one would write no longer belongs there.
+    ///
+    /// # Errors
+    /// If it has, or that cannot be found out.
+    pub fn check(&self) -> Result<()> {
+        let found = read_record(&*self.disk, &self.directory)?;
+        if found.incarnation == self.record.incarnation && found.lineage == self.record.lineage {
+            return Ok(());
+        }
+        let directory = self.directory.display();
+        Err(Error::state(format!(
+            "the checkpoint directory '{directory}' has been removed or taken over by another job"
+        ))
+        .hint("the next run begins with the first row again, beside what has been committed"))
     }
 
     /// From now on ids are greater than `id`, which another directory's checkpoint has.
@@ -106,7 +124,7 @@ impl Lease {
 impl Drop for Lease {
     /// A clean end gives back the ids that were reserved and not used, so that the next start goes on without a gap.
     fn drop(&mut self) {
-        if self.next <= self.record.reserved_through {
+        if self.next <= self.record.reserved_through && self.check().is_ok() {
             self.record.reserved_through = self.next - 1;
             // Failing leaves a gap in the ids, which harms nothing.
             drop(self.write_record());

@@ -157,6 +157,7 @@ impl Store {
     /// # Errors
     /// If it cannot be written, or is read back otherwise than written.
     pub fn append(&mut self, id: u64, deltas: Vec<EncodedDelta>) -> Result<()> {
+        self.lease.check()?;
         let mut shared = Vec::new();
         let mut shared_pieces = Vec::new();
         for delta in deltas {
@@ -204,6 +205,7 @@ impl Store {
     /// # Errors
     /// If it cannot be written, or is read back otherwise than written.
     pub fn publish(&mut self, mut manifest: Manifest) -> Result<()> {
+        self.lease.check()?;
         manifest.state = self.chains.values().cloned().collect();
         manifest.parent = self.manifests.last_key_value().map(|(id, _)| *id);
         let id = manifest.checkpoint;

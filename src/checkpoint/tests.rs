@@ -251,6 +251,22 @@ fn ids_are_never_used_twice_not_even_those_of_checkpoints_that_were_given_up() {
 }
 
 #[test]
+fn a_directory_that_was_removed_and_taken_by_another_job_gets_nothing_more_from_the_first() {
+    let disk = Arc::new(PretendDisk::default());
+    let mut first = open(&disk).unwrap();
+    let id = first.next_id().unwrap();
+    disk.files().iter().for_each(|file| disk.remove(file).unwrap());
+    let mut second = open(&disk).unwrap();
+    assert!(first.lineage() != second.lineage());
+    assert_eq!(first.append(id, encoded(delta(true, &[(1, 1)], &[]))).unwrap_err().kind(), ErrorKind::State);
+    assert_eq!(first.publish(manifest(id, 1)).unwrap_err().kind(), ErrorKind::State);
+    assert!((0..20).any(|_| first.next_id().is_err()), "it reserves no ids there either");
+    drop(first);
+    let id = second.next_id().unwrap();
+    second.publish(manifest(id, 1)).unwrap();
+}
+
+#[test]
 fn merged_deltas_are_what_applying_them_gives() {
     let mut random = 7u64;
     let mut next = |bound: u64| {

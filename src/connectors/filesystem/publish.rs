@@ -136,8 +136,12 @@ fn link(directory: &Path, file: &Published, changed: &mut BTreeSet<PathBuf>) -> 
 }
 
 /// Creates missing directories and notes those whose entries changed.
-fn create_directories(path: &Path, changed: &mut BTreeSet<PathBuf>) -> Result<()> {
-    if path.is_dir() {
+///
+/// # Errors
+/// If one cannot be created.
+pub(super) fn create_directories(path: &Path, changed: &mut BTreeSet<PathBuf>) -> Result<()> {
+    // The parent of a name alone has no name: it is the current directory.
+    if path.is_dir() || path.as_os_str().is_empty() {
         return Ok(());
     }
     if let Some(parent) = path.parent() {

@@ -1,7 +1,7 @@
 //! The writing side: rows go to staging files, one per partition and as many as the size asks for, which a barrier
 //! closes and syncs. Publishing them is `publish`'s part.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -77,7 +77,10 @@ impl Sink for FileSink {
     fn open(&self, sink: &str, subtask: usize, incarnation: u64, schema: SchemaRef) -> Result<Box<dyn SinkWriter>> {
         self.check_directory()?;
         let staging = self.directory.join(STAGING);
-        std::fs::create_dir_all(&staging).map_err(|error| Error::io("create directory", &staging, &error))?;
+        // Durable from the root on: a file is not there after a loss of power if its directory is not.
+        let mut changed = BTreeSet::new();
+        publish::create_directories(&staging, &mut changed)?;
+        changed.iter().try_for_each(|directory| publish::sync_directory(directory))?;
         let partitioned_by = &self.table.partitioned_by;
         let column = |name: &String| {
             schema
