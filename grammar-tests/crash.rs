@@ -67,15 +67,20 @@ fn survive(crashes: &[String]) {
     let folder = folder.path();
     write_jobs(folder);
     let mut files = 0..FILES;
+    write_input(folder, files.next().unwrap_or_default());
     for (run, crash) in crashes.iter().enumerate() {
         let mut child = start(folder, "growing.sql", run + 1, "20 ms", crash);
         let begun = Instant::now();
         let last = FILES * (run + 1) / (crashes.len() + 1);
+        let mut seen = newest_checkpoint(folder);
         let status = loop {
             if let Some(status) = child.try_wait().expect("the job's status") {
                 break status;
             }
-            if files.start < last {
+            // The next file comes when the ones before are in a checkpoint, however slow the machine is.
+            let newest = newest_checkpoint(folder);
+            if newest != seen && files.start < last {
+                seen = newest;
                 files.next().into_iter().for_each(|file| write_input(folder, file));
             }
             if begun.elapsed() > Duration::from_secs(20) {
@@ -83,7 +88,7 @@ fn survive(crashes: &[String]) {
                 child.wait().expect("the killed job");
                 panic!("{crashes:?}: the job never came by {crash}");
             }
-            std::thread::sleep(Duration::from_millis(if files.start < last { 40 } else { 2 }));
+            std::thread::sleep(Duration::from_millis(5));
         };
         assert_eq!(status.signal(), Some(9), "{crashes:?}: the job ended by itself: {}", errors(folder));
     }
@@ -92,6 +97,14 @@ fn survive(crashes: &[String]) {
     assert!(status.success(), "{crashes:?}: {}", errors(folder));
     check(folder, ROWS);
     check_leftovers(folder);
+}
+
+/// The name of the newest manifest.
+fn newest_checkpoint(folder: &Path) -> Option<String> {
+    let jobs = fs::read_dir(folder.join("checkpoints")).ok()?.flatten();
+    let files = jobs.filter_map(|job| fs::read_dir(job.path()).ok()).flat_map(|files| files.flatten());
+    let names = files.map(|file| file.file_name().to_string_lossy().into_owned());
+    names.filter(|name| name.starts_with("manifest-") && name.ends_with(".json")).max()
 }
 
 fn write_input(folder: &Path, file: usize) {
