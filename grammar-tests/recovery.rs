@@ -233,6 +233,15 @@ fn a_failed_or_killed_run_leaves_nothing_half_visible() {
 }
 
 #[test]
+fn restarts_are_told_with_their_cause() {
+    let job = Job::new(&[(1, 1)]);
+    fs::write(job.path("in/b"), "x,2026-01-01 00:00:02\n").expect("input is written");
+    let settings = ["restart-strategy.type=fixed-delay", "restart-strategy.fixed-delay.delay=10 ms"];
+    let arguments = ["--set", settings[0], "--set", settings[1]];
+    job.fails(COPY, &arguments, 1, &["warning: restart 1 after: file 'in/b': line 1", "error: file 'in/b': line 1"]);
+}
+
+#[test]
 fn places_that_cannot_be_used_are_named() {
     let job = Job::new(&[(1, 1)]);
     fs::write(job.path("copies"), "").expect("a file in the way");
