@@ -132,7 +132,7 @@ fn check_changelog(folder: &Path, expected: &BTreeMap<usize, (u64, u64)>) {
 }
 
 /// Lines of all published files: not of those that are staged or hidden.
-fn committed_lines(folder: &Path) -> Vec<String> {
+pub fn committed_lines(folder: &Path) -> Vec<String> {
     let mut files: Vec<PathBuf> =
         fs::read_dir(folder).expect("the sink's folder").map(|e| e.expect("an entry").path()).collect();
     files.retain(|path| {

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::ebbflow::files_below;
-use crate::exactly_once::{Random, check, check_leftovers, errors, line_of, start, write_jobs};
+use crate::exactly_once::{Random, check, check_leftovers, committed_lines, errors, line_of, start, write_jobs};
 
 const FILES: usize = 20;
 
@@ -56,6 +56,40 @@ fn killed_at_any_time_nothing_is_lost_and_nothing_doubled() {
     check_leftovers(folder);
     let published = files_below(&folder.join("by_key")).len();
     assert!(published >= runs / 2, "the job was killed too early to commit anything: {published} files in {runs} runs");
+}
+
+/// One large file, read in ranges by several subtasks: the ranges move when the parallelism changes.
+#[test]
+fn killed_within_the_ranges_of_a_large_file_every_row_is_copied_once() {
+    const ROWS: usize = 120_000;
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let folder = folder.path();
+    // Wide rows: a file is cut into ranges of 8 MB.
+    let padding = "x".repeat(150);
+    let rows: String = (0..ROWS).map(|id| format!("{{\"id\":{id},\"padding\":\"{padding}\"}}\n")).collect();
+    std::fs::write(folder.join("large.json"), rows).expect("the input");
+    let path = folder.display();
+    let job = format!(
+        "CREATE TABLE large (id INT, padding STRING)
+           WITH ('connector' = 'filesystem', 'path' = '{path}/large.json', 'format' = 'json');
+         CREATE TABLE copies (id INT) WITH ('connector' = 'filesystem', 'path' = '{path}/copies', 'format' = 'csv');
+         INSERT INTO copies SELECT id FROM large;"
+    );
+    std::fs::write(folder.join("copy.sql"), job).expect("the script");
+    let mut random = Random(0xebbf_4117);
+    for parallelism in [3, 1, 4, 2, 3] {
+        let mut child = start(folder, "copy.sql", parallelism, "20 ms", "");
+        std::thread::sleep(Duration::from_millis(100 + random.next() % 250));
+        // It may have come to its end before.
+        child.kill().expect("SIGKILL");
+        child.wait().expect("the killed job");
+    }
+    let status = start(folder, "copy.sql", 2, "20 ms", "").wait().expect("the last run");
+    assert!(status.success(), "{}", errors(folder));
+    let mut ids: Vec<usize> =
+        committed_lines(&folder.join("copies")).iter().map(|line| line.parse().expect("an id")).collect();
+    ids.sort_unstable();
+    assert!(ids.iter().copied().eq(0..ROWS), "{} rows were copied of {ROWS}", ids.len());
 }
 
 /// Writes the rows over time: files in order, each growing in pieces that end anywhere within a line.

@@ -267,14 +267,17 @@ impl Store {
         bytes
     }
 
-    /// A table whose deltas have outgrown its base, to be merged beside the running job.
+    /// A table whose deltas have outgrown its base, to be merged beside the running job: the one with the most deltas, so
+    /// that one that is due again at once never keeps the others waiting.
     pub fn merge_candidate(&mut self) -> Option<Merge> {
-        let (key, chain) = self.chains.iter().find(|(_, chain)| {
+        let outgrown = |chain: &Chain| {
             let deltas = chain.pieces.len().saturating_sub(1);
             let bytes: u64 = chain.pieces.iter().skip(1).map(Piece::bytes).sum();
             let base = chain.pieces.first().map_or(0, Piece::bytes);
             deltas >= MERGED_DELTAS || (deltas > 1 && bytes > base.max(SHARED_BYTES as u64))
-        })?;
+        };
+        let candidates = self.chains.iter().filter(|(_, chain)| outgrown(chain));
+        let (key, chain) = candidates.max_by_key(|(_, chain)| chain.pieces.len())?;
         let (disk, directory) = (Arc::clone(&self.disk), self.directory.clone());
         Some(Merge { disk, directory, key: key.clone(), scope: chain.scope, pieces: chain.pieces.clone() })
     }
