@@ -3,6 +3,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use crate::ebbflow::{Ended, call, files_below};
 
@@ -230,6 +232,33 @@ fn a_failed_or_killed_run_leaves_nothing_half_visible() {
     assert_eq!(job.run(COPY, &[]).code, Some(0));
     assert_eq!(job.lines("copies").len(), 2);
     assert_eq!(files_below(&job.path("copies/_staging")), Vec::<PathBuf>::new(), "leftovers are cleared away");
+}
+
+#[test]
+fn without_checkpoints_a_killed_run_publishes_nothing_and_the_next_one_clears_up() {
+    let job = Job::new(&[(1, 1), (1, 2)]);
+    let endless = "'source.monitor-interval' = '10 ms'";
+    let sql = format!("{TABLES}{COPY}").replacen("'format'", &format!("{endless}, 'format'"), 1);
+    let mut child = Command::new(env!("CARGO_BIN_EXE_ebbflow"))
+        .args(["-e", &sql])
+        .current_dir(job.folder.path())
+        .stdin(Stdio::null())
+        .stderr(fs::File::create(job.path("stderr")).expect("a file for errors"))
+        .spawn()
+        .expect("the program starts");
+    let staged = || fs::read_dir(job.path("copies/_staging")).map_or(0, Iterator::count);
+    let begun = Instant::now();
+    while staged() == 0 && begun.elapsed() < Duration::from_secs(20) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    // A second job leaves alone what the first is still writing.
+    assert_eq!(job.run(COPY, &[]).code, Some(0));
+    assert!(staged() > 0 && job.lines("copies").len() == 2);
+    child.kill().expect("SIGKILL");
+    child.wait().expect("the killed job");
+    assert!(read(&job.path("stderr")).contains("none is taken before the job is stopped"));
+    assert_eq!((job.lines("copies").len(), job.run(COPY, &[]).code), (2, Some(0)));
+    assert_eq!((job.lines("copies").len(), staged()), (4, 0));
 }
 
 #[test]

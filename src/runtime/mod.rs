@@ -39,4 +39,4 @@ mod tests;
 
 pub use config::{CheckpointConfig, Clock, Connectors, JobConfig, RestartStrategy, SystemClock};
 pub use job::{JobHandle, RunReport, RunningJob, start};
-pub use metrics::{OperatorMetrics, Totals};
+pub use metrics::OperatorMetrics;

@@ -157,14 +157,17 @@ impl Source for FileSource {
     }
 
     fn has_more(&self, positions: &[SplitPosition]) -> Result<bool> {
-        let mut splits = positions.iter().map(Split::restore).collect::<Result<Vec<_>>>()?;
-        for file in self.plan.listing.files()? {
-            let mut of_file = splits.iter_mut().filter(|split| split.path == file.path).peekable();
-            if of_file.peek().is_none() || of_file.any(|split| split.reopen(Some(file.size), false)) {
+        let files = self.plan.listing.files()?;
+        let sizes: HashMap<&str, u64> = files.iter().map(|file| (file.path.as_str(), file.size)).collect();
+        let mut known = HashSet::new();
+        for position in positions {
+            let mut split = Split::restore(position)?;
+            if split.reopen(sizes.get(split.path.as_str()).copied(), false) {
                 return Ok(true);
             }
+            known.insert(split.path);
         }
-        Ok(false)
+        Ok(files.iter().any(|file| !known.contains(&file.path)))
     }
 
     fn open(
