@@ -285,6 +285,19 @@ fn places_that_cannot_be_used_are_named() {
 }
 
 #[test]
+fn a_malformed_row_has_its_line_in_the_whole_file_whoever_reads_it() {
+    let job = Job::new(&[(1, 1)]);
+    // Large enough to be read in ranges by several subtasks.
+    let mut text = format!("{{\"k\":1,\"padding\":\"{}\"}}\n", "x".repeat(200)).repeat(100_000);
+    text.push_str("{\"k\":1}\n{\"k\":true}\n{\"k\":1}\n");
+    fs::write(job.path("large"), text).expect("input is written");
+    let table = "CREATE TABLE large (k INT) WITH ('connector' = 'filesystem', 'path' = 'large', 'format' = 'json');";
+    let ended = job.run(&format!("{table} SELECT SUM(k) FROM large;"), &["--set", "parallelism.default=3"]);
+    assert_eq!(ended.code, Some(1));
+    assert!(ended.stderr.contains("file 'large': line 100002, column 6: malformed json"), "{}", ended.stderr);
+}
+
+#[test]
 fn rows_that_are_skipped_are_counted() {
     let job = Job::new(&[(1, 1)]);
     fs::write(job.path("bad"), "{\"k\":1}\n{oops\n[2]\n").expect("input is written");

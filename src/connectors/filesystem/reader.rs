@@ -377,11 +377,17 @@ impl FileReader {
                 piece = &piece[..last + length + 1];
             }
         }
-        let used = self.decoder.decode(piece, end).map_err(|error| {
-            let from =
-                if split.start > 0 { format!(" (lines counted from byte {})", split.start) } else { String::new() };
-            error.context(format!("file '{}'{from}", split.path))
-        })?;
+        let used = match self.decoder.decode(piece, end) {
+            Ok(used) => used,
+            Err(error) => {
+                let error = if split.start > 0 {
+                    in_file(&self.plan, &self.projection, split, (piece, end), error)?
+                } else {
+                    error
+                };
+                return Err(error.context(format!("file '{}'", split.path)));
+            }
+        };
         open.from += used;
         split.offset += used as u64;
         split.line = self.decoder.line();
@@ -459,6 +465,35 @@ impl FileReader {
             })
             .collect()
     }
+}
+
+/// The error of a later range with the line it has in the whole file: what comes before is only now counted.
+///
+/// # Errors
+/// If the file cannot be read again.
+fn in_file(
+    plan: &ReadPlan,
+    projection: &[usize],
+    split: &Split,
+    (piece, end): (&[u8], bool),
+    error: Error,
+) -> Result<Error> {
+    let path = Path::new(&split.path);
+    let failed = |error: std::io::Error| Error::io("read", path, &error);
+    let mut before = File::open(path).map_err(failed)?.take(split.offset);
+    let mut buffer = vec![0; READ_BYTES];
+    let mut lines = 0;
+    loop {
+        match before.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(length) => lines += memchr::memchr_iter(b'\n', &buffer[..length]).count() as u64,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(failed(error)),
+        }
+    }
+    let mut decoder = plan.decoder(projection)?;
+    decoder.set_line(lines);
+    Ok(decoder.decode(piece, end).err().unwrap_or(error))
 }
 
 /// A metadata value as text that a column of `sql_type` can be read from, cut to the length of a `CHAR` or `VARCHAR`.
