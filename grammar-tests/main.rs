@@ -1,10 +1,17 @@
 //! The integration tests: SQL text in, what was understood and computed out.
 //!
 //! One binary, so that every case is linked once. `tidy` keeps the house in order, `conformance` runs the cases recorded
-//! from Flink, `command_line` the binary's ways in, `examples` every folder of `sql-examples/`.
+//! from Flink, `command_line` the binary's ways in, `examples` every folder of `sql-examples/`,
+//! `kill` and `crash` what is left
+//! when the process dies.
 
 mod command_line;
 mod conformance;
+mod crash;
+mod differential;
 mod ebbflow;
+mod exactly_once;
 mod examples;
+mod kill;
+mod recovery;
 mod tidy;

@@ -49,6 +49,7 @@
 //! | `state` | what an operator remembers, in tables addressed by batches of keys |
 //! | `checkpoint` | files, manifests, recovery: what makes exactly once survive a crash |
 //! | `types`, `error`, `limits` | used by all: SQL types and cells, the one error type, every bound |
+//! | `crash` | used by all: the places at which a test can make the process die |
 //!
 //! `plan` and `operators` never name each other; `runtime/build.rs` is the bridge. `sql`, `plan`, `operators`, `state`
 //! and `functions` contain nothing asynchronous, no file access and no clock: they behave the same in a debugger, a
@@ -78,6 +79,7 @@ pub(crate) mod catalog;
 pub(crate) mod changelog;
 pub(crate) mod checkpoint;
 pub(crate) mod connectors;
+pub(crate) mod crash;
 pub(crate) mod error;
 pub(crate) mod formats;
 pub(crate) mod functions;

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
-use super::crash::crash_point;
+use crate::crash::crash_point;
 
 /// Crash points inside one write: half written, and written but not synced.
 #[derive(Debug, Clone, Copy)]

@@ -4,10 +4,15 @@
 //! sink's earlier starts are told apart by it. Beside it stands the highest checkpoint id that may be in use; ids are
 //! reserved in small blocks *before* they are used, so that an id is never given out twice, not even one whose
 //! checkpoint was given up and left no manifest.
+//!
+//! Ids begin anew in another directory, and two directories may serve jobs that write the same table. So every directory
+//! has a lineage, a name that no other one has, for sinks to put into the names of what they write.
 
 use std::any::Any;
+use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::disk::{Disk, WritePoints};
 use crate::error::{Error, Result};
@@ -24,8 +29,9 @@ pub struct Lease {
     _lock: Box<dyn Any + Send + Sync>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 struct Record {
+    lineage: String,
     incarnation: u64,
     reserved_through: u64,
 }
@@ -48,10 +54,11 @@ impl Lease {
         })?;
         let before = read_record(&*disk, directory)?;
         let reserved = before.reserved_through.max(highest);
-        let record = Record { incarnation: before.incarnation + 1, reserved_through: reserved };
+        let (lineage, incarnation) = (before.lineage, before.incarnation + 1);
+        let record = Record { lineage, incarnation, reserved_through: reserved };
         let lease = Lease { disk, directory: directory.to_owned(), record, next: reserved + 1, _lock: lock };
         lease.write_record()?;
-        super::crash::crash_point("lease_taken");
+        crate::crash::crash_point("lease_taken");
         Ok(lease)
     }
 
@@ -60,17 +67,40 @@ impl Lease {
         self.record.incarnation
     }
 
+    /// The directory's lineage.
+    pub fn lineage(&self) -> &str {
+        &self.record.lineage
+    }
+
     /// A checkpoint id that was never used before.
     ///
     /// # Errors
     /// If the reservation cannot be written.
     pub fn next_id(&mut self) -> Result<u64> {
         if self.next > self.record.reserved_through {
+            self.check()?;
             self.record.reserved_through = self.next + RESERVED_IDS - 1;
             self.write_record()?;
         }
         self.next += 1;
         Ok(self.next - 1)
+    }
+
+    /// Refuses to go on once another start has taken the directory: somebody removed it under the running job, lock and
+    /// all, and what this one would write no longer belongs there.
+    ///
+    /// # Errors
+    /// If it has, or that cannot be found out.
+    pub fn check(&self) -> Result<()> {
+        let found = read_record(&*self.disk, &self.directory)?;
+        if found.incarnation == self.record.incarnation && found.lineage == self.record.lineage {
+            return Ok(());
+        }
+        let directory = self.directory.display();
+        Err(Error::state(format!(
+            "the checkpoint directory '{directory}' has been removed or taken over by another job"
+        ))
+        .hint("the next run begins with the first row again, beside what has been committed"))
     }
 
     /// From now on ids are greater than `id`, which another directory's checkpoint has.
@@ -94,7 +124,7 @@ impl Lease {
 impl Drop for Lease {
     /// A clean end gives back the ids that were reserved and not used, so that the next start goes on without a gap.
     fn drop(&mut self) {
-        if self.next <= self.record.reserved_through {
+        if self.next <= self.record.reserved_through && self.check().is_ok() {
             self.record.reserved_through = self.next - 1;
             // Failing leaves a gap in the ids, which harms nothing.
             drop(self.write_record());
@@ -102,13 +132,23 @@ impl Drop for Lease {
     }
 }
 
+/// A name that no other directory has: the time in milliseconds, so that names sort by it, and a random end.
+pub fn new_lineage() -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    // The standard library's random state is seeded by the system.
+    let random = RandomState::new().hash_one((std::process::id(), now)) & 0xffff;
+    format!("{:011x}{random:04x}", now.as_millis())
+}
+
 fn read_record(disk: &dyn Disk, directory: &Path) -> Result<Record> {
     let path = directory.join("incarnation");
     match disk.read(&path) {
-        Ok(bytes) => serde_json::from_slice(&bytes)
-            .map_err(|error| Error::state(format!("'{}' is damaged: {error}", path.display()))),
+        Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| {
+            Error::state(format!("'{}' is damaged: {error}", path.display()))
+                .hint("restore it from a backup, or start anew with another checkpoint directory")
+        }),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            Ok(Record { incarnation: 0, reserved_through: 0 })
+            Ok(Record { lineage: new_lineage(), incarnation: 0, reserved_through: 0 })
         }
         Err(error) => Err(Error::io("read", &path, &error)),
     }

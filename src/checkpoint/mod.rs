@@ -15,7 +15,6 @@
 //! After a crash [`Store::recover`] finds the newest whole checkpoint ([`recovery`] has the rules), the runtime lets
 //! the sinks commit what it names, and the operators get their state back, at whatever parallelism.
 
-pub mod crash;
 pub mod disk;
 pub mod inspect;
 mod lease;
@@ -29,5 +28,5 @@ mod pretend_disk;
 #[cfg(test)]
 mod tests;
 
-pub use crash::crash_point;
+pub use lease::new_lineage;
 pub use store::Store;

@@ -279,11 +279,11 @@ pub fn compare(manifest: &Manifest, operators: &BTreeMap<String, OperatorEntry>)
         let fits = operators.get(uid).is_some_and(|operator| operator.fingerprint == saved.fingerprint);
         let stateful = manifest.state.iter().any(|chain| chain.operator == *uid)
             || manifest.sources.get(uid).is_some_and(|splits| !splits.is_empty());
-        let list = match (fits, stateful) {
-            (true, _) => &mut comparison.kept,
-            (false, true) => &mut comparison.lost,
-            (false, false) => continue,
-        };
+        // Operators without state are nobody's concern.
+        if !stateful {
+            continue;
+        }
+        let list = if fits { &mut comparison.kept } else { &mut comparison.lost };
         list.push(format!("{} ({uid})", saved.description));
     }
     for (uid, operator) in operators.iter().filter(|(uid, _)| !manifest.operators.contains_key(*uid)) {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! <directory>/<job>/LOCK                       the lease; names the process
-//!                  /incarnation                counts starts; reserves checkpoint ids
+//!                  /incarnation                names the directory; counts starts; reserves checkpoint ids
 //!                  /state/<id>-<n>.arrow       state: Arrow IPC streams, one or several small ones a file
 //!                  /manifest-<id>.json         the decision: the checkpoint exists
 //!                  /manifest-<id>.copy         the same again, against a bad sector
@@ -16,12 +16,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::crash::crash_point;
 use super::disk::{Disk, WritePoints};
 use super::lease::Lease;
 use super::manifest::{Chain, Manifest, Piece, Section, checksum};
 use super::recovery::{self, Found};
 use super::state_file::{EncodedDelta, EncodedRows, decode_rows, encode_snapshot, merge};
+use crate::crash::crash_point;
 use crate::error::{Error, Result};
 use crate::state::{Scope, Snapshot, TableDelta};
 
@@ -77,6 +77,11 @@ impl Store {
     /// Which start of the job this is, from 1.
     pub fn incarnation(&self) -> u64 {
         self.lease.incarnation()
+    }
+
+    /// A name that no other checkpoint directory has.
+    pub fn lineage(&self) -> &str {
+        self.lease.lineage()
     }
 
     /// The job's own directory.
@@ -152,6 +157,7 @@ impl Store {
     /// # Errors
     /// If it cannot be written, or is read back otherwise than written.
     pub fn append(&mut self, id: u64, deltas: Vec<EncodedDelta>) -> Result<()> {
+        self.lease.check()?;
         let mut shared = Vec::new();
         let mut shared_pieces = Vec::new();
         for delta in deltas {
@@ -199,6 +205,7 @@ impl Store {
     /// # Errors
     /// If it cannot be written, or is read back otherwise than written.
     pub fn publish(&mut self, mut manifest: Manifest) -> Result<()> {
+        self.lease.check()?;
         manifest.state = self.chains.values().cloned().collect();
         manifest.parent = self.manifests.last_key_value().map(|(id, _)| *id);
         let id = manifest.checkpoint;
@@ -260,14 +267,17 @@ impl Store {
         bytes
     }
 
-    /// A table whose deltas have outgrown its base, to be merged beside the running job.
+    /// A table whose deltas have outgrown its base, to be merged beside the running job: the one with the most deltas, so
+    /// that one that is due again at once never keeps the others waiting.
     pub fn merge_candidate(&mut self) -> Option<Merge> {
-        let (key, chain) = self.chains.iter().find(|(_, chain)| {
+        let outgrown = |chain: &Chain| {
             let deltas = chain.pieces.len().saturating_sub(1);
             let bytes: u64 = chain.pieces.iter().skip(1).map(Piece::bytes).sum();
             let base = chain.pieces.first().map_or(0, Piece::bytes);
             deltas >= MERGED_DELTAS || (deltas > 1 && bytes > base.max(SHARED_BYTES as u64))
-        })?;
+        };
+        let candidates = self.chains.iter().filter(|(_, chain)| outgrown(chain));
+        let (key, chain) = candidates.max_by_key(|(_, chain)| chain.pieces.len())?;
         let (disk, directory) = (Arc::clone(&self.disk), self.directory.clone());
         Some(Merge { disk, directory, key: key.clone(), scope: chain.scope, pieces: chain.pieces.clone() })
     }

@@ -251,6 +251,44 @@ fn ids_are_never_used_twice_not_even_those_of_checkpoints_that_were_given_up() {
 }
 
 #[test]
+fn a_directory_that_was_removed_and_taken_by_another_job_gets_nothing_more_from_the_first() {
+    let disk = Arc::new(PretendDisk::default());
+    let mut first = open(&disk).unwrap();
+    let id = first.next_id().unwrap();
+    disk.files().iter().for_each(|file| disk.remove(file).unwrap());
+    let mut second = open(&disk).unwrap();
+    assert!(first.lineage() != second.lineage());
+    assert_eq!(first.append(id, encoded(delta(true, &[(1, 1)], &[]))).unwrap_err().kind(), ErrorKind::State);
+    assert_eq!(first.publish(manifest(id, 1)).unwrap_err().kind(), ErrorKind::State);
+    assert!((0..20).any(|_| first.next_id().is_err()), "it reserves no ids there either");
+    drop(first);
+    let id = second.next_id().unwrap();
+    second.publish(manifest(id, 1)).unwrap();
+}
+
+#[test]
+fn a_table_that_is_due_at_once_again_does_not_keep_others_from_being_merged() {
+    let disk = Arc::new(PretendDisk::default());
+    let mut store = open(&disk).unwrap();
+    let rows: Vec<(i64, i64)> = (0..10_000).map(|key| (key, key)).collect();
+    for step in 0..60 {
+        let id = store.next_id().unwrap();
+        // All keys of the first table change every time; the second one gets a few more.
+        store.append(id, encoded(delta(step == 0, &rows, &[]))).unwrap();
+        let small = Snapshot { tables: vec![delta(step == 0, &[(step, step)], &[])] };
+        store.append(id, encode_snapshot("second", 0, small).unwrap()).unwrap();
+        store.publish(manifest(id, 1)).unwrap();
+        store.confirm(id).unwrap();
+        store.retain(1).unwrap();
+        if let Some(merge) = store.merge_candidate() {
+            let merged = merge.run().unwrap().unwrap();
+            store.replace(&merge, merged).unwrap();
+        }
+    }
+    assert!(disk.files().len() < 40, "{} files", disk.files().len());
+}
+
+#[test]
 fn merged_deltas_are_what_applying_them_gives() {
     let mut random = 7u64;
     let mut next = |bound: u64| {

@@ -204,6 +204,15 @@ pub trait Source: Send + Sync {
     /// Whether it ends by itself.
     fn bounded(&self) -> bool;
 
+    /// Whether there are rows behind the positions of *all* splits at which a former run had come to the end: then the
+    /// same job, run again, goes on with them instead of being complete.
+    ///
+    /// # Errors
+    /// If it cannot be found out.
+    fn has_more(&self, _positions: &[SplitPosition]) -> Result<bool> {
+        Ok(false)
+    }
+
     /// Opens the reader of subtask `subtask` of `parallelism`.
     ///
     /// `projection` are indices into the table's physical and metadata columns, in order of declaration, ascending. `restored`
@@ -283,8 +292,9 @@ pub trait Sink: Send + Sync {
     /// What it promises.
     fn guarantee(&self) -> Guarantee;
 
-    /// Opens the writer of one subtask. `sink` is the sink's stable name within the job, `incarnation` counts the
-    /// job's starts, so that leftovers of earlier ones can be told apart.
+    /// Opens the writer of one subtask. `sink` is the sink's name: the same whenever the job starts again, and no other
+    /// job's. `incarnation` counts the job's starts, so that leftovers of earlier ones can be told apart; it is 0 for a
+    /// job that keeps no checkpoints, whose leftovers nobody comes back for.
     ///
     /// # Errors
     /// If the target cannot be written.

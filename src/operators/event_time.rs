@@ -13,6 +13,9 @@ use crate::state::{Restored, Scope, TableDelta};
 /// The table in which operators save their watermark.
 const WATERMARK: &str = "watermark";
 
+/// The table in which operators save up to where the end of the input has made their results final.
+const CLOSED: &str = "closed";
+
 /// Milliseconds from the epoch that an event time may lie away, so that windows around it can be reckoned: 70 million
 /// years.
 pub(super) const FAR: i64 = i64::MAX / 4;
@@ -72,14 +75,27 @@ pub(super) fn timestamps(milliseconds: Vec<i64>, data_type: &DataType) -> Result
     if exact.data_type() == data_type { Ok(exact) } else { Ok(cast(&exact, data_type)?) }
 }
 
-/// A watermark as a table of one row.
+/// A watermark as a table of one row. It is that of the rows: [`Watermark::MAX`] stands for the end of the input, and
+/// whoever saved it could take no row when the same job is run again over files that have grown.
 ///
 /// # Errors
 /// Only by a bug.
 pub(super) fn save_watermark(mark: Watermark) -> Result<TableDelta> {
+    save(WATERMARK, mark)
+}
+
+/// Up to where the end of the input has made results final.
+///
+/// # Errors
+/// Only by a bug.
+pub(super) fn save_closed(mark: Watermark) -> Result<TableDelta> {
+    save(CLOSED, mark)
+}
+
+fn save(table: &str, mark: Watermark) -> Result<TableDelta> {
     let column: ArrayRef = Arc::new(Int64Array::from(vec![mark.0]));
-    let upserts = Some(RecordBatch::try_from_iter([(WATERMARK, column)])?);
-    Ok(TableDelta { table: WATERMARK.to_string(), scope: Scope::Broadcast, base: true, upserts, deletes: None })
+    let upserts = Some(RecordBatch::try_from_iter([(table, column)])?);
+    Ok(TableDelta { table: table.to_string(), scope: Scope::Broadcast, base: true, upserts, deletes: None })
 }
 
 /// The least of the watermarks saved by all subtasks: what all of them have promised.
@@ -87,11 +103,23 @@ pub(super) fn save_watermark(mark: Watermark) -> Result<TableDelta> {
 /// # Errors
 /// If the saved rows do not fit.
 pub(super) fn restore_watermark(from: &Restored) -> Result<Watermark> {
-    let mut least: Option<i64> = None;
-    for rows in from.table(WATERMARK).filter_map(|delta| delta.upserts.as_ref()) {
+    Ok(saved(from, WATERMARK)?.into_iter().min().unwrap_or(Watermark::MIN))
+}
+
+/// The greatest that any subtask has saved: keys move between subtasks, and what one has closed is closed for all.
+///
+/// # Errors
+/// If the saved rows do not fit.
+pub(super) fn restore_closed(from: &Restored) -> Result<Watermark> {
+    Ok(saved(from, CLOSED)?.into_iter().max().unwrap_or(Watermark::MIN))
+}
+
+fn saved(from: &Restored, table: &str) -> Result<Vec<Watermark>> {
+    let mut all = Vec::new();
+    for rows in from.table(table).filter_map(|delta| delta.upserts.as_ref()) {
         let marks = rows.columns().first().and_then(|column| column.as_primitive_opt::<Int64Type>());
         let marks = marks.ok_or_else(|| Error::state("a saved watermark is one whole number"))?;
-        least = marks.values().iter().copied().chain(least).min();
+        all.extend(marks.values().iter().copied().map(Watermark));
     }
-    Ok(least.map_or(Watermark::MIN, Watermark))
+    Ok(all)
 }

@@ -73,7 +73,7 @@ impl Operator for WatermarkAssigner {
     /// Watermarks from before count for nothing here, except that the input has ended.
     fn on_watermark(&mut self, mark: Watermark, out: &mut Output) -> Result<()> {
         if mark == Watermark::MAX {
-            self.announced = mark.0;
+            self.announced = self.announced.max(self.candidate);
             out.watermark(mark);
         }
         Ok(())

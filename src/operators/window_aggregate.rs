@@ -11,6 +11,9 @@
 //!
 //! Windows fire in order of their ends, groups within a window in order of arrival. Retractions are folded away before
 //! a window fires; a group without rows does not show.
+//!
+//! The end of the input fires all windows, and that is final too: when the job is run again over files that have grown,
+//! rows of those windows, and of any before them, are late; later windows open as ever. So a window emits once.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +23,7 @@ use arrow::compute::{concat_batches, take_record_batch};
 use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef};
 
 use super::aggregate::GroupTable;
-use super::event_time::{restore_watermark, save_watermark, timestamps};
+use super::event_time::{restore_closed, restore_watermark, save_closed, save_watermark, timestamps};
 use super::window::{Placement, Window, check};
 use super::{Operator, Output, Port};
 use crate::changelog::{ChangeBatch, CheckpointId, Kinds, Watermark};
@@ -65,6 +68,8 @@ pub struct WindowAggregate {
     /// Open windows, by end.
     windows: BTreeMap<Window, GroupTable>,
     mark: Watermark,
+    /// The last moment of the last window that the end of the input has fired.
+    closed: Watermark,
     saved: bool,
     /// What snapshots hold of windows that have fired since the last one.
     forgotten: Vec<TableDelta>,
@@ -94,6 +99,7 @@ impl WindowAggregate {
             parameters,
             windows: BTreeMap::new(),
             mark: Watermark::MIN,
+            closed: Watermark::MIN,
             saved: false,
             forgotten: Vec::new(),
             delta_rows: 0,
@@ -128,11 +134,12 @@ impl WindowAggregate {
         let mut assigned: BTreeMap<Window, Vec<u32>> = BTreeMap::new();
         // Rows come mostly in order, so most stand in the window of the row before.
         let (mut current, mut run): (Option<Window>, Vec<u32>) = (None, Vec::new());
+        let fired = self.mark.max(self.closed).0;
         for row in 0..rows {
             let (mut any, mut open) = (false, false);
             placement.for_each(row, |window| {
                 any = true;
-                if window.end - 1 <= self.mark.0 {
+                if window.end - 1 <= fired {
                     return;
                 }
                 open = true;
@@ -145,7 +152,7 @@ impl WindowAggregate {
             });
             if any && !open {
                 self.late_rows += 1;
-                self.late_max_ms = self.late_max_ms.max(self.mark.0.abs_diff(placement.time(row)));
+                self.late_max_ms = self.late_max_ms.max(fired.abs_diff(placement.time(row)));
             }
         }
         if let Some(last) = current {
@@ -225,7 +232,12 @@ impl Operator for WindowAggregate {
 
     fn on_watermark(&mut self, mark: Watermark, out: &mut Output) -> Result<()> {
         let passed = self.parameters.clock.complete(mark.0);
-        self.mark = self.mark.max(Watermark(passed));
+        if mark == Watermark::MAX {
+            let last = self.windows.last_key_value().map_or(Watermark::MIN, |(window, _)| Watermark(window.end - 1));
+            self.closed = self.closed.max(last);
+        } else {
+            self.mark = self.mark.max(Watermark(passed));
+        }
         let mut results = Vec::new();
         let mut waiting = 0;
         while let Some(entry) = self.windows.first_entry().filter(|entry| entry.key().end - 1 <= passed) {
@@ -274,7 +286,7 @@ impl Operator for WindowAggregate {
         }
         self.delta_rows = if base { 0 } else { self.delta_rows + written };
         self.saved = true;
-        let mut tables = vec![save_watermark(self.mark)?];
+        let mut tables = vec![save_watermark(self.mark)?, save_closed(self.closed)?];
         for (table, part) in parts {
             tables.push(TableDelta {
                 table,
@@ -290,6 +302,7 @@ impl Operator for WindowAggregate {
     fn restore(&mut self, from: Restored) -> Result<()> {
         let from = from.restrict(self.parameters.key_groups)?;
         self.mark = restore_watermark(&from)?;
+        self.closed = restore_closed(&from)?;
         let mut by_window: BTreeMap<Window, Restored> = BTreeMap::new();
         for delta in from.deltas.iter().filter(|delta| delta.scope == Scope::Keyed) {
             for (rows, upserts) in [(&delta.deletes, false), (&delta.upserts, true)] {
@@ -453,5 +466,19 @@ mod tests {
         feed(&mut second, &input("+I a 2 1\n-D a 13 9"), 9, &mut out);
         second.on_watermark(Watermark(100), &mut out).unwrap();
         check(&emitted(&mut out), "+I[a, 10, 19, 1, 6]\n+I[c, 30, 39, 1, 1]\nW 100");
+    }
+    #[test]
+    fn what_the_end_of_the_input_has_fired_stays_final_and_later_windows_open() {
+        let (mut first, mut out) = (operator(TUMBLE), Output::default());
+        feed(&mut first, &input("+I a 1 5\n+I a 12 6"), 9, &mut out);
+        first.on_watermark(Watermark(2), &mut out).unwrap();
+        first.on_watermark(Watermark::MAX, &mut out).unwrap();
+        let snapshot = first.snapshot(1).unwrap();
+        let (mut second, mut out) = (operator(TUMBLE), Output::default());
+        second.restore(saved(&[snapshot])).unwrap();
+        feed(&mut second, &input("+I a 3 1\n+I b 19 1\n+I a 20 9"), 9, &mut out);
+        second.on_watermark(Watermark::MAX, &mut out).unwrap();
+        check(&emitted(&mut out), "+I[a, 20, 29, 1, 9]\nW 9223372036854775807");
+        assert_eq!(second.counters()[1], ("late_rows", 2));
     }
 }

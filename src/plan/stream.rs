@@ -230,7 +230,9 @@ impl StreamGraph {
         };
         let words = match &node.kind {
             NodeKind::Source { table, .. } => {
-                format!("connector {}", table.options.get("connector").unwrap_or_default())
+                // The positions of other data would be taken for those of these: rows left out, or read twice.
+                let option = |name| table.options.get(name).unwrap_or_default();
+                format!("connector {} path {}", option("connector"), option("path"))
             }
             NodeKind::GroupAggregate { keys, aggregates, append_only_input, .. } => {
                 format!("keys [{}] aggregates [{}] append-only {append_only_input}", types(keys), calls(aggregates))

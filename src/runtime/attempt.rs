@@ -17,8 +17,9 @@ use super::build::{describe, operator};
 use super::chain::{Chain, Link};
 use super::channel::{Receiver, channel};
 use super::checked::Checked;
-use super::config::JobConfig;
+use super::config::{CheckpointConfig, JobConfig};
 use super::coordinator::Coordinator;
+use super::declared::DeclaredColumns;
 use super::exchange::{Exchange, Route};
 use super::inputs::Inputs;
 use super::job::{Shared, not_abandoned};
@@ -29,7 +30,7 @@ use super::task::{CheckpointRequest, Head, Report, Tail, Task};
 use super::values::ValuesReader;
 use crate::changelog::ChangeBatch;
 use crate::checkpoint::manifest::OperatorEntry;
-use crate::connectors::{ConnectorContext, Sink, Source, SourceReader};
+use crate::connectors::{ConnectorContext, Guarantee, Sink, Source, SourceReader};
 use crate::error::{Error, Result};
 use crate::limits::KEY_GROUPS;
 use crate::operators::{Consolidate, Operator, Port};
@@ -79,8 +80,10 @@ pub fn prepare(
     let checkpoint = config.checkpoint.clone().filter(|_| sender.is_none());
     let recovered = recover(config, checkpoint.as_ref(), &connections.sinks, &operators, first)?;
     let (registry, metrics) = register(graph, &Layout::new(graph, parallelism));
-    shared.attempt(registry, recovered.restored_from(), recovered.warning());
-    if recovered.already_complete(&operators) {
+    let mut warnings: Vec<String> = recovered.warning().into_iter().collect();
+    warnings.extend(held_back(&connections, checkpoint.as_ref(), config.batch));
+    shared.attempt(registry, recovered.restored_from(), warnings);
+    if recovered.already_complete(&operators) && !continues(graph, config, &connections, &recovered)? {
         return Ok(Attempt { running: None });
     }
     let (reports, received) = mpsc::unbounded_channel();
@@ -96,7 +99,6 @@ pub fn prepare(
         tasks: requests,
         reports: received,
         config: checkpoint,
-        first_id: recovered.first_id,
         store: Arc::new(Mutex::new(recovered.store)),
         abandoned: not_abandoned(),
         // Over bounded input the results are final rows: there is nothing to commit before the end.
@@ -108,6 +110,55 @@ pub fn prepare(
         shared: Arc::clone(shared),
     };
     Ok(Attempt { running: Some(Running { tasks, coordinator }) })
+}
+
+/// Says so when rows would be held back for as long as the job runs, which may be for ever.
+fn held_back(connections: &Connections, checkpoint: Option<&CheckpointConfig>, batch: bool) -> Option<String> {
+    let endless = connections.sources.values().any(|source| !source.bounded());
+    let commits = checkpoint.is_some_and(|checkpoint| checkpoint.interval.is_some());
+    if !endless || commits || batch {
+        return None;
+    }
+    let waits =
+        |(name, sink): (&String, &Arc<dyn Sink>)| (sink.guarantee() == Guarantee::ExactlyOnce).then_some(name.clone());
+    let tables: Vec<String> = connections.sinks.iter().filter_map(waits).map(|name| format!("'{name}'")).collect();
+    let missing = match checkpoint {
+        Some(_) => "SET 'execution.checkpointing.interval' = '10 s'",
+        None => "SET 'execution.checkpointing.dir' = '…' and 'execution.checkpointing.interval' = '10 s'",
+    };
+    (!tables.is_empty()).then(|| {
+        let tables = tables.join(", ");
+        format!(
+            "rows of {tables} become visible with a checkpoint, and none is taken before the job is stopped; {missing}"
+        )
+    })
+}
+
+/// Whether a job that had read all its input finds more now.
+///
+/// # Errors
+/// If it does and its result was final rows, which cannot be added to; or if it cannot be found out.
+fn continues(
+    graph: &StreamGraph,
+    config: &JobConfig,
+    connections: &Connections,
+    recovered: &Recovered,
+) -> Result<bool> {
+    for (id, source) in &connections.sources {
+        let positions = recovered.positions(&graph.nodes[*id].uid).unwrap_or_default();
+        if !source.has_more(&positions)? {
+            continue;
+        }
+        if config.batch {
+            let table = describe(&graph.nodes[*id].kind);
+            let what =
+                format!("the job is complete, and {table} has grown since; results of batch mode are not added to");
+            return Err(Error::setup(what)
+                .hint("compute them anew with --fresh, or go on with SET 'execution.runtime-mode' = 'streaming'"));
+        }
+        return Ok(true);
+    }
+    Ok(false)
 }
 
 /// The job's sources by node and sinks by name.
@@ -289,8 +340,14 @@ impl Assembly<'_> {
         Ok(match &node.kind {
             NodeKind::Sink { name, .. } => {
                 let sink = self.connections.sinks.get(name).ok_or_else(|| Error::bug("a sink was not opened"))?;
-                let writer = sink.open(name, subtask, self.recovered.incarnation, node.schema.clone())?;
-                Tail::Sink { name: name.clone(), writer, metrics, dirty: false }
+                let writer = sink.open(
+                    &self.recovered.sink_name(name),
+                    subtask,
+                    self.recovered.incarnation,
+                    node.schema.clone(),
+                )?;
+                let columns = DeclaredColumns::new(node.schema.clone());
+                Tail::Sink { name: name.clone(), columns, writer, metrics, dirty: false }
             }
             NodeKind::Collect => {
                 let sender = self.sender.clone().ok_or_else(|| Error::bug("nobody collects the result"))?;

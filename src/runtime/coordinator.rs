@@ -17,11 +17,12 @@ use super::config::{CheckpointConfig, Clock};
 use super::job::Shared;
 use super::task::{Ack, CheckpointRequest, Report};
 use crate::changelog::CheckpointId;
+use crate::checkpoint::Store;
 use crate::checkpoint::disk::LocalDisk;
 use crate::checkpoint::manifest::{Manifest, OperatorEntry, SavedSplit};
 use crate::checkpoint::state_file::{EncodedDelta, encode_snapshot};
-use crate::checkpoint::{Store, crash_point};
 use crate::connectors::{Committable, Sink, SplitPosition};
+use crate::crash::crash_point;
 use crate::error::{Error, Result};
 
 /// A store that outlives the coordinator's own future: work on the disk is never cut in half.
@@ -56,8 +57,6 @@ pub struct Coordinator {
     pub reports: mpsc::UnboundedReceiver<Report>,
     /// Settings; `None` without a directory: then sinks commit once, at the end.
     pub config: Option<CheckpointConfig>,
-    /// The first checkpoint id of a job without a directory.
-    pub first_id: CheckpointId,
     /// The directory; `None` inside without one.
     pub store: SharedStore,
     /// Set when the job has failed: nothing more is published.
@@ -133,7 +132,7 @@ impl Coordinator {
             next_due: interval.map(|interval| Instant::now() + interval),
             given_up: 0,
             merging: None,
-            next_id: self.first_id,
+            next_id: 1,
         };
         loop {
             self.start_if_due(&mut progress)?;

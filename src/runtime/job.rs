@@ -131,6 +131,11 @@ impl JobHandle {
         self.shared.lock().registry.totals()
     }
 
+    /// What people should know so far: failures it got over, checkpoints it passed over.
+    pub fn warnings(&self) -> Vec<String> {
+        self.shared.lock().report.warnings.clone()
+    }
+
     /// The counts by operator so far.
     pub fn metrics(&self) -> Vec<OperatorMetrics> {
         let state = self.shared.lock();
@@ -196,11 +201,16 @@ impl Shared {
     }
 
     /// A new attempt has been laid out.
-    pub fn attempt(&self, registry: Registry, restored_from: Option<CheckpointId>, warning: Option<String>) {
+    pub fn attempt(&self, registry: Registry, restored_from: Option<CheckpointId>, warnings: Vec<String>) {
         let mut state = self.lock();
         state.registry = registry;
         state.report.restored_from = restored_from;
-        state.report.warnings.extend(warning);
+        for warning in warnings {
+            // Every attempt finds the same settings.
+            if !state.report.warnings.contains(&warning) {
+                state.report.warnings.push(warning);
+            }
+        }
     }
 
     /// A checkpoint has completed; `bytes` of state by operator.

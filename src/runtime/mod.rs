@@ -23,6 +23,7 @@ mod channel;
 mod checked;
 mod config;
 mod coordinator;
+mod declared;
 mod exchange;
 mod inputs;
 mod job;
@@ -38,4 +39,4 @@ mod tests;
 
 pub use config::{CheckpointConfig, Clock, Connectors, JobConfig, RestartStrategy, SystemClock};
 pub use job::{JobHandle, RunReport, RunningJob, start};
-pub use metrics::{OperatorMetrics, Totals};
+pub use metrics::OperatorMetrics;

@@ -8,8 +8,9 @@ use crate::changelog::CheckpointId;
 use crate::checkpoint::disk::LocalDisk;
 use crate::checkpoint::manifest::{Manifest, OperatorEntry};
 use crate::checkpoint::recovery::{self, Found};
-use crate::checkpoint::{Store, crash_point};
+use crate::checkpoint::{Store, new_lineage};
 use crate::connectors::{Committable, Sink, SplitPosition};
+use crate::crash::crash_point;
 use crate::error::{Error, Result};
 use crate::state::{KeyGroupRange, Restored};
 
@@ -17,10 +18,10 @@ use crate::state::{KeyGroupRange, Restored};
 pub struct Recovered {
     /// The open directory, if there is one.
     pub store: Option<Store>,
-    /// Which start of the job this is.
+    /// Which start of the job this is; 0 without a directory: nothing can go on from it.
     pub incarnation: u64,
-    /// The first checkpoint id of a job without a directory.
-    pub first_id: CheckpointId,
+    /// A name that nothing else that runs or ran has, but for earlier starts with the same directory.
+    pub lineage: String,
     found: Option<Found>,
     operators: BTreeMap<String, OperatorEntry>,
 }
@@ -38,10 +39,17 @@ pub fn recover(
     first: bool,
 ) -> Result<Recovered> {
     let Some(checkpoint) = checkpoint else {
-        // Without a directory nothing counts starts; the time of day keeps the names of different runs apart.
-        let now = u64::try_from(config.clock.now_ms()).unwrap_or(0).max(1);
-        let operators = operators.clone();
-        return Ok(Recovered { store: None, incarnation: now, first_id: now, found: None, operators });
+        let recovered = Recovered {
+            store: None,
+            incarnation: 0,
+            lineage: new_lineage(),
+            found: None,
+            operators: operators.clone(),
+        };
+        for (name, sink) in sinks {
+            sink.clean(&recovered.sink_name(name), recovered.incarnation)?;
+        }
+        return Ok(recovered);
     };
     let disk = Arc::new(LocalDisk);
     let mut store = Store::open(disk.clone(), &checkpoint.directory, &config.name)?;
@@ -63,12 +71,13 @@ pub fn recover(
             }
         }
     }
+    let (incarnation, lineage) = (store.incarnation(), store.lineage().to_owned());
+    let recovered = Recovered { store: Some(store), incarnation, lineage, found, operators: operators.clone() };
     for (name, sink) in sinks {
-        sink.clean(name, store.incarnation())?;
+        sink.clean(&recovered.sink_name(name), incarnation)?;
     }
     crash_point("recovered");
-    let incarnation = store.incarnation();
-    Ok(Recovered { store: Some(store), incarnation, first_id: 1, found, operators: operators.clone() })
+    Ok(recovered)
 }
 
 /// Commits what the sinks had prepared for a checkpoint that was decided and not confirmed. They did so before, perhaps.
@@ -86,6 +95,12 @@ fn commit(manifest: &Manifest, sinks: &BTreeMap<String, Arc<dyn Sink>>) -> Resul
 }
 
 impl Recovered {
+    /// The name under which a sink writes. Another job, or this one with another directory, has another: both may write
+    /// the same table at once or one after the other.
+    pub fn sink_name(&self, name: &str) -> String {
+        format!("{name}_{}", self.lineage)
+    }
+
     /// The checkpoint's number.
     pub fn restored_from(&self) -> Option<CheckpointId> {
         self.found.as_ref().map(|found| found.manifest.checkpoint)

@@ -20,13 +20,14 @@ use tokio::time::{Interval, MissedTickBehavior};
 use super::chain::Chain;
 use super::channel::Closed;
 use super::config::Clock;
+use super::declared::DeclaredColumns;
 use super::exchange::{Exchange, SendError};
 use super::inputs::Inputs;
 use super::metrics::SubtaskMetrics;
 use super::watermarks::WatermarkMerger;
 use crate::changelog::{ChangeBatch, CheckpointId, Event};
-use crate::checkpoint::crash_point;
 use crate::connectors::{Committable, SinkWriter, SourceEvent, SourceReader, SplitPosition};
+use crate::crash::crash_point;
 use crate::error::{Error, Result};
 use crate::state::Snapshot;
 
@@ -88,6 +89,8 @@ pub enum Tail {
     Sink {
         /// The sink's name.
         name: String,
+        /// What its table calls the columns.
+        columns: DeclaredColumns,
         /// Writes.
         writer: Box<dyn SinkWriter>,
         /// Counts.
@@ -418,8 +421,8 @@ impl Body {
                 SendError::Closed => Stop::Exit(Exit::Disconnected),
                 SendError::Failed(error) => Stop::Failed(error),
             }),
-            (Tail::Sink { writer, metrics, dirty, .. }, Event::Changes(batch)) => {
-                writer.write(&batch)?;
+            (Tail::Sink { columns, writer, metrics, dirty, .. }, Event::Changes(batch)) => {
+                writer.write(&columns.name(&batch)?)?;
                 metrics.add_in(batch.len());
                 *dirty = true;
                 Ok(())

@@ -90,6 +90,12 @@ impl Job {
         }
     }
 
+    /// What somebody should know so far: failures it got over, a damaged checkpoint it passed over. Those of a whole run
+    /// stand in its report.
+    pub fn warnings(&self) -> Vec<String> {
+        self.handle.warnings()
+    }
+
     /// Counts by operator: rows in and out, watermark, state, and the operator's own counters.
     pub fn metrics(&self) -> Vec<OperatorMetrics> {
         self.handle.metrics()

@@ -71,7 +71,8 @@ fn details(detail: &CheckpointDetail) -> String {
         }
     }
     for (sink, committables) in &detail.sinks {
-        let _ = writeln!(text, "sink {sink}: {committables} to commit");
+        let done = if summary.confirmed { "committed" } else { "to commit" };
+        let _ = writeln!(text, "sink {sink}: {committables} {done}");
     }
     text
 }

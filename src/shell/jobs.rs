@@ -30,10 +30,12 @@ pub async fn wait(jobs: Vec<Job>, terminal: &Terminal, interrupts: &mut Interrup
     let mut ending = Ok(());
     let mut progress = ProgressLine::start(&jobs, terminal);
     let mut ticks = tokio::time::interval(REDRAW);
+    let mut warned = vec![0; jobs.len()];
     while !running.is_empty() {
         tokio::select! {
             Some((job, result)) = running.next() => {
                 progress.clear(terminal);
+                warn(&jobs, &mut warned);
                 ending = ending.and(report(&job, result));
             }
             Some(()) = stopping.next(), if !stopping.is_empty() => {}
@@ -46,11 +48,27 @@ pub async fn wait(jobs: Vec<Job>, terminal: &Terminal, interrupts: &mut Interrup
                 eprintln!("stopping with a last checkpoint; press Ctrl-C again to stop at once");
                 stopping.extend(jobs.iter().cloned().map(stop));
             }
-            _ = ticks.tick() => progress.draw(&jobs),
+            _ = ticks.tick() => {
+                if jobs.iter().zip(&warned).any(|(job, warned)| job.warnings().len() > *warned) {
+                    progress.beside(|| warn(&jobs, &mut warned));
+                }
+                progress.draw(&jobs);
+            }
         }
     }
     progress.clear(terminal);
     if interrupted { ending.and(Err(Ending::Interrupted)) } else { ending }
+}
+
+/// Says what has come to be known about each job since the last time, of which there were `warned`.
+fn warn(jobs: &[Job], warned: &mut [usize]) {
+    for (job, warned) in jobs.iter().zip(warned) {
+        let warnings = job.warnings();
+        for warning in warnings.iter().skip(*warned) {
+            eprintln!("{}: warning: {}", job.name(), warning.replace('\n', "\n  "));
+        }
+        *warned = warnings.len();
+    }
 }
 
 fn end_of(job: Job) -> BoxFuture<'static, End> {
@@ -96,6 +114,12 @@ fn failure(name: &str, error: Error) -> String {
 
 /// One line on what a job did, and one for each thing a person should know about.
 pub fn summary(name: &str, report: &JobReport) -> String {
+    if report.already_complete {
+        let checkpoint = report.restored_from.map(|id| format!(" (checkpoint {id})")).unwrap_or_default();
+        return format!(
+            "{name}: complete since an earlier run{checkpoint}, and its input has not grown: nothing to do"
+        );
+    }
     let mut text = format!(
         "{name}: {} read, {} written in {}",
         rows(report.rows_read),
@@ -108,15 +132,24 @@ pub fn summary(name: &str, report: &JobReport) -> String {
     if let Some(id) = report.restored_from {
         text += &format!("; continued from checkpoint {id}");
     }
+    text += &remarks(report);
+    text
+}
+
+/// What a person should know about a run's rows, a line for each: those that did not count.
+pub fn remarks(report: &JobReport) -> String {
+    let mut text = String::new();
+    let (verb, they) = if report.late_rows == 1 { ("was", "its") } else { ("were", "their") };
     if report.late_rows > 0 {
         text += &format!(
-            "\n  {} came after their window had closed and were dropped; a WATERMARK that waits longer lets them in",
+            "\n  {} came after {they} window had closed and {verb} dropped; a WATERMARK that waits longer lets them in",
             rows(report.late_rows)
         );
     }
+    let verb = if report.skipped_rows == 1 { "was" } else { "were" };
     if report.skipped_rows > 0 {
         text +=
-            &format!("\n  {} could not be parsed and were skipped (ignore-parse-errors)", rows(report.skipped_rows));
+            &format!("\n  {} could not be parsed and {verb} skipped (ignore-parse-errors)", rows(report.skipped_rows));
     }
     text
 }
@@ -169,6 +202,14 @@ impl ProgressLine {
     fn draw(&self, jobs: &[Job]) {
         if let Some(bar) = &self.bar {
             bar.set_message(progress_text(total(jobs), self.at_start, self.begun.elapsed()));
+        }
+    }
+
+    /// Writes other text to the terminal without mixing it up with the line.
+    fn beside(&self, write: impl FnOnce()) {
+        match &self.bar {
+            Some(bar) => bar.suspend(write),
+            None => write(),
         }
     }
 

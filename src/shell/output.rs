@@ -10,8 +10,8 @@ use super::console::Terminal;
 use super::ending::Ending;
 use super::fold::Folded;
 use super::interrupt::Interrupts;
-use super::json;
 use super::table::Tableau;
+use super::{jobs, json};
 
 /// Rows of a table result that are redrawn while it changes; the final table is drawn whole.
 const LIVE_ROWS: usize = 20;
@@ -96,7 +96,13 @@ pub async fn print_changes(
             }
         }
     }
-    printer.end(terminal)
+    printer.end(terminal)?;
+    // The query has ended, so its job has.
+    let remarks = changes.job().wait().await.map(|report| jobs::remarks(&report)).unwrap_or_default();
+    if !remarks.is_empty() {
+        eprintln!("{}", remarks.trim_start());
+    }
+    Ok(())
 }
 
 /// Prints the rows of `SHOW`, `DESCRIBE`, `EXPLAIN` and the like.

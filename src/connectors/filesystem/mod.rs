@@ -11,6 +11,13 @@
 //! commit           part-sink-0-7-0.csv                    linked, directory synced, staging name removed
 //! ```
 //!
+//! Here `sink` is the table's name with the lineage of the job's checkpoint directory, so that jobs that write one table
+//! never meet in a name.
+//!
+//! Without `source.monitor-interval` the table ends with its files. When a job that has come to that end is run again, it
+//! goes on with new files and with what was appended to the old ones. A file that was cut, or had ended within a line that
+//! has grown since, is an error: what was read of it has been counted.
+//!
 //! A crash between any two steps leaves either the staging file or the final file with the same length and hash, so
 //! committing again always finds out what is left to do.
 

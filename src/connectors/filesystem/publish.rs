@@ -5,17 +5,21 @@
 //! any moment the file has at least one of the two names, and publishing again can tell what is left to do.
 
 use std::collections::BTreeSet;
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::connectors::Committable;
+use crate::crash::crash_point;
 use crate::error::{Error, Result};
 
 /// The directory of files that are not visible yet; readers pass over names that begin with `_`.
 pub(super) const STAGING: &str = "_staging";
+
+/// The incarnation of a job without checkpoints: when it is killed, nothing it has staged is ever published.
+pub(super) const NO_CHECKPOINTS: u64 = 0;
 
 /// A file to be made visible. Paths are below the table's directory.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -64,14 +68,17 @@ pub(super) fn commit(directory: &Path, committables: &[Committable]) -> Result<(
             if let Some(staging) = link(directory, &file, &mut changed)? {
                 linked.push(staging);
             }
+            crash_point("file_linked");
         }
     }
     for directory in &changed {
         sync_directory(directory)?;
     }
+    crash_point("files_linked");
     let staged = !linked.is_empty();
     for staging in linked {
         remove(&staging)?;
+        crash_point("staging_removed");
     }
     if staged {
         sync_directory(&directory.join(STAGING))?;
@@ -129,8 +136,12 @@ fn link(directory: &Path, file: &Published, changed: &mut BTreeSet<PathBuf>) -> 
 }
 
 /// Creates missing directories and notes those whose entries changed.
-fn create_directories(path: &Path, changed: &mut BTreeSet<PathBuf>) -> Result<()> {
-    if path.is_dir() {
+///
+/// # Errors
+/// If one cannot be created.
+pub(super) fn create_directories(path: &Path, changed: &mut BTreeSet<PathBuf>) -> Result<()> {
+    // The parent of a name alone has no name: it is the current directory.
+    if path.is_dir() || path.as_os_str().is_empty() {
         return Ok(());
     }
     if let Some(parent) = path.parent() {
@@ -167,7 +178,8 @@ fn same_content(path: &Path, file: &Published) -> Result<bool> {
     }
 }
 
-/// Removes the sink's staging files of incarnations before `incarnation`; those of the running one never.
+/// Removes the sink's staging files of incarnations before `incarnation`, those of the running one never; and those of
+/// jobs without checkpoints, whichever they are, unless their process still holds them.
 ///
 /// # Errors
 /// If one cannot be removed.
@@ -183,17 +195,56 @@ pub(super) fn clean(directory: &Path, sink: &str, incarnation: u64) -> Result<()
     for entry in entries {
         let name = entry.map_err(|error| Error::io("list", &staging, &error))?.file_name();
         let Some(name) = name.to_str() else { continue };
-        let older = name
-            .strip_prefix(&prefix)
-            .and_then(|rest| rest.rsplit('.').next())
-            .and_then(|number| number.parse::<u64>().ok())
-            .is_some_and(|number| number < incarnation);
-        if older {
+        let written_by = name.rsplit('.').next().and_then(|number| number.parse::<u64>().ok());
+        let left_over = match written_by {
+            Some(NO_CHECKPOINTS) => !is_held(&staging.join(name))?,
+            Some(number) => number < incarnation && name.starts_with(&prefix),
+            None => false,
+        };
+        if left_over {
             remove(&staging.join(name))?;
             removed = true;
+            crash_point("leftover_removed");
         }
     }
     if removed { sync_directory(&staging) } else { Ok(()) }
+}
+
+/// Begins a staging file that nobody shares; `None` if there is one of this name. Without checkpoints it is held by a
+/// lock for as long as the handle lives: that tells it from what a killed process has left.
+///
+/// # Errors
+/// If it cannot be created or locked.
+pub(super) fn begin(path: &Path, incarnation: u64) -> Result<Option<File>> {
+    loop {
+        let file = match File::create_new(path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(None),
+            Err(error) => return Err(Error::io("create", path, &error)),
+        };
+        if incarnation != NO_CHECKPOINTS {
+            return Ok(Some(file));
+        }
+        file.lock().map_err(|error| Error::io("lock", path, &error))?;
+        // Between the two steps another process may have taken it for a leftover.
+        if path.exists() {
+            return Ok(Some(file));
+        }
+    }
+}
+
+/// Whether a process writes the file, or has yet to publish it.
+fn is_held(path: &Path) -> Result<bool> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(true),
+        Err(error) => return Err(Error::io("open", path, &error)),
+    };
+    match file.try_lock() {
+        Ok(()) => Ok(false),
+        Err(TryLockError::WouldBlock) => Ok(true),
+        Err(TryLockError::Error(error)) => Err(Error::io("lock", path, &error)),
+    }
 }
 
 fn remove(path: &Path) -> Result<()> {

@@ -45,11 +45,13 @@ pub(super) struct Split {
     size: u64,
     /// Nothing comes any more.
     done: bool,
+    /// A former run took the file's end for the end of its last record.
+    reopened: bool,
 }
 
 impl Split {
     pub(super) fn whole(path: &str, size: u64) -> Split {
-        Split { path: path.to_string(), start: 0, end: None, offset: 0, line: 0, size, done: false }
+        Split { path: path.to_string(), start: 0, end: None, offset: 0, line: 0, size, done: false, reopened: false }
     }
 
     pub(super) fn range(path: &str, start: u64, end: Option<u64>, size: u64) -> Split {
@@ -70,6 +72,7 @@ impl Split {
             "line": self.line,
             "size": self.size,
             "done": self.done,
+            "reopened": self.reopened,
         });
         SplitPosition { split: self.name(), position }
     }
@@ -87,7 +90,49 @@ impl Split {
             line: number("line")?,
             size: number("size")?,
             done: saved.position["done"].as_bool().ok_or_else(damaged)?,
+            reopened: saved.position["reopened"].as_bool().unwrap_or(false),
         })
+    }
+}
+
+impl Split {
+    /// A former run has read the split to its end; the file has `size` bytes now, or is gone. If it is not what it was,
+    /// or is `watched` from now on, the split is to be read on, or refused when it is opened. True if there is something
+    /// to be read.
+    pub(super) fn reopen(&mut self, size: Option<u64>, watched: bool) -> bool {
+        if self.done && self.end.is_none() && (watched || size.is_some_and(|size| size != self.offset)) {
+            self.done = false;
+            self.reopened = true;
+        }
+        !self.done
+    }
+
+    /// A former run has read the file to its end, which may have been in the middle of a line. Then a line end may have
+    /// come since, and is passed over; anything else may belong to a record that has been counted already.
+    ///
+    /// # Errors
+    /// If something else has come.
+    fn pass_over_line_end(&mut self) -> Result<()> {
+        let path = Path::new(&self.path);
+        let mut around = Vec::new();
+        File::open(path)
+            .and_then(|mut file| {
+                file.seek(SeekFrom::Start(self.offset - 1))?;
+                file.take(3).read_to_end(&mut around)
+            })
+            .map_err(|error| Error::io("read", path, &error))?;
+        match around.as_slice() {
+            [b'\n', ..] | [_] | [] => {}
+            [_, b'\n', ..] => self.offset += 1,
+            [_, b'\r', b'\n'] => self.offset += 2,
+            _ => {
+                let place = format!("file '{}', line {}", self.path, self.line);
+                let what = "the file ended within this line when it was read as a row, and the line has grown since";
+                return Err(Error::data(format!("{place}: {what}"))
+                    .hint("write whole lines before a job over bounded input ends, or start anew with --fresh"));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -231,6 +276,10 @@ impl FileReader {
             return Ok(false);
         }
         split.size = metadata.len();
+        if std::mem::take(&mut split.reopened) && split.offset > 0 {
+            split.pass_over_line_end()?;
+        }
+        let path = Path::new(&split.path);
         let mut file = File::open(path).map_err(|error| Error::io("read", path, &error))?;
         // One byte before the range: if it is a line end, the range's first record begins at its first byte.
         let pass_over = split.start > 0 && split.offset == split.start;
@@ -328,11 +377,17 @@ impl FileReader {
                 piece = &piece[..last + length + 1];
             }
         }
-        let used = self.decoder.decode(piece, end).map_err(|error| {
-            let from =
-                if split.start > 0 { format!(" (lines counted from byte {})", split.start) } else { String::new() };
-            error.context(format!("file '{}'{from}", split.path))
-        })?;
+        let used = match self.decoder.decode(piece, end) {
+            Ok(used) => used,
+            Err(error) => {
+                let error = if split.start > 0 {
+                    in_file(&self.plan, &self.projection, split, (piece, end), error)?
+                } else {
+                    error
+                };
+                return Err(error.context(format!("file '{}'", split.path)));
+            }
+        };
         open.from += used;
         split.offset += used as u64;
         split.line = self.decoder.line();
@@ -410,6 +465,35 @@ impl FileReader {
             })
             .collect()
     }
+}
+
+/// The error of a later range with the line it has in the whole file: what comes before is only now counted.
+///
+/// # Errors
+/// If the file cannot be read again.
+fn in_file(
+    plan: &ReadPlan,
+    projection: &[usize],
+    split: &Split,
+    (piece, end): (&[u8], bool),
+    error: Error,
+) -> Result<Error> {
+    let path = Path::new(&split.path);
+    let failed = |error: std::io::Error| Error::io("read", path, &error);
+    let mut before = File::open(path).map_err(failed)?.take(split.offset);
+    let mut buffer = vec![0; READ_BYTES];
+    let mut lines = 0;
+    loop {
+        match before.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(length) => lines += memchr::memchr_iter(b'\n', &buffer[..length]).count() as u64,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(failed(error)),
+        }
+    }
+    let mut decoder = plan.decoder(projection)?;
+    decoder.set_line(lines);
+    Ok(decoder.decode(piece, end).err().unwrap_or(error))
 }
 
 /// A metadata value as text that a column of `sql_type` can be read from, cut to the length of a `CHAR` or `VARCHAR`.

@@ -1,7 +1,7 @@
 //! The writing side: rows go to staging files, one per partition and as many as the size asks for, which a barrier
 //! closes and syncs. Publishing them is `publish`'s part.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -16,6 +16,7 @@ use super::{listing, partition, path_of};
 use crate::catalog::{Options, TableDefinition};
 use crate::changelog::{ChangeBatch, ChangelogMode, CheckpointId};
 use crate::connectors::{Committable, ConnectorContext, Guarantee, Sink, SinkWriter, format_of};
+use crate::crash::crash_point;
 use crate::error::{Error, Result};
 use crate::formats::{Encoder, Format, TimestampStyle, View};
 
@@ -49,6 +50,21 @@ impl FileSink {
     }
 }
 
+impl FileSink {
+    /// # Errors
+    /// If the path, or a part of it, is a file.
+    fn check_directory(&self) -> Result<()> {
+        match self.directory.ancestors().find(|path| path.exists()) {
+            Some(path) if !path.is_dir() => {
+                let (name, path) = (&self.table.name, path.display());
+                Err(Error::setup(format!("table '{name}' cannot be written: '{path}' is a file"))
+                    .hint("the 'path' of a table that is written is a directory, in which files are made"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 impl Sink for FileSink {
     fn accepts(&self) -> ChangelogMode {
         self.format.modes.writes
@@ -59,8 +75,12 @@ impl Sink for FileSink {
     }
 
     fn open(&self, sink: &str, subtask: usize, incarnation: u64, schema: SchemaRef) -> Result<Box<dyn SinkWriter>> {
+        self.check_directory()?;
         let staging = self.directory.join(STAGING);
-        std::fs::create_dir_all(&staging).map_err(|error| Error::io("create directory", &staging, &error))?;
+        // Durable from the root on: a file is not there after a loss of power if its directory is not.
+        let mut changed = BTreeSet::new();
+        publish::create_directories(&staging, &mut changed)?;
+        changed.iter().try_for_each(|directory| publish::sync_directory(directory))?;
         let partitioned_by = &self.table.partitioned_by;
         let column = |name: &String| {
             schema
@@ -85,6 +105,7 @@ impl Sink for FileSink {
             parts: HashMap::new(),
             finished: Vec::new(),
             next: 0,
+            held: Vec::new(),
         }))
     }
 
@@ -93,6 +114,7 @@ impl Sink for FileSink {
     }
 
     fn clean(&self, sink: &str, incarnation: u64) -> Result<()> {
+        self.check_directory()?;
         publish::clean(&self.directory, sink, incarnation)
     }
 }
@@ -115,6 +137,8 @@ struct FileWriter {
     finished: Vec<FinishedPart>,
     /// Number of the next staging file.
     next: u64,
+    /// Without checkpoints, the files closed so far: their locks are kept until they are published.
+    held: Vec<File>,
 }
 
 /// A file being written.
@@ -153,7 +177,7 @@ impl FileWriter {
         if part.length + part.buffer.len() as u64 >= self.roll_bytes
             && let Some(part) = self.parts.remove(partition)
         {
-            self.finished.push(part.finish(&self.directory, partition)?);
+            self.finish(part, partition)?;
         }
         Ok(())
     }
@@ -165,16 +189,22 @@ impl FileWriter {
             self.next += 1;
             let staging = format!("{STAGING}/{}-{number}.{}.{}", self.prefix, self.extension, self.incarnation);
             let path = self.directory.join(&staging);
-            match File::create_new(&path) {
-                Ok(file) => {
-                    let buffer = Vec::with_capacity(WRITE_BYTES);
-                    return Ok(Part { number, file, staging, buffer, length: 0, hash: Xxh3::new() });
-                }
-                // The job has been restarted within one incarnation; that file may belong to a checkpoint.
-                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(Error::io("create", &path, &error)),
+            // If there is one, the job has been restarted within one incarnation; it may belong to a checkpoint.
+            if let Some(file) = publish::begin(&path, self.incarnation)? {
+                let buffer = Vec::with_capacity(WRITE_BYTES);
+                return Ok(Part { number, file, staging, buffer, length: 0, hash: Xxh3::new() });
             }
         }
+    }
+
+    /// Closes a file.
+    fn finish(&mut self, part: Part, partition: &[u8]) -> Result<()> {
+        let (finished, file) = part.finish(&self.directory, partition)?;
+        self.finished.push(finished);
+        if self.incarnation == publish::NO_CHECKPOINTS {
+            self.held.push(file);
+        }
+        Ok(())
     }
 
     /// The rows of each partition directory, in the order in which the directories first appear.
@@ -236,7 +266,7 @@ impl SinkWriter for FileWriter {
 
     fn prepare(&mut self, checkpoint: CheckpointId) -> Result<Option<Committable>> {
         for (partition, part) in std::mem::take(&mut self.parts) {
-            self.finished.push(part.finish(&self.directory, &partition)?);
+            self.finish(part, &partition)?;
         }
         if self.finished.is_empty() {
             return Ok(None);
@@ -275,15 +305,17 @@ impl Part {
 
     /// Writes what is left and syncs the file. After an error of the sync nothing may be assumed about the file: the
     /// checkpoint fails.
-    fn finish(mut self, directory: &Path, partition: &[u8]) -> Result<FinishedPart> {
+    fn finish(mut self, directory: &Path, partition: &[u8]) -> Result<(FinishedPart, File)> {
         self.drain(directory)?;
         self.file.sync_all().map_err(|error| Error::io("sync", &directory.join(&self.staging), &error))?;
-        Ok(FinishedPart {
+        crash_point("file_synced");
+        let finished = FinishedPart {
             number: self.number,
             partition: partition.to_vec(),
             staging: self.staging,
             length: self.length,
             hash: self.hash.digest(),
-        })
+        };
+        Ok((finished, self.file))
     }
 }

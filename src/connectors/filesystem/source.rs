@@ -1,5 +1,6 @@
 //! The reading side: which files there are, how they are cut into splits, and which subtask reads which.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -155,6 +156,20 @@ impl Source for FileSource {
         self.monitor_interval.is_none()
     }
 
+    fn has_more(&self, positions: &[SplitPosition]) -> Result<bool> {
+        let files = self.plan.listing.files()?;
+        let sizes: HashMap<&str, u64> = files.iter().map(|file| (file.path.as_str(), file.size)).collect();
+        let mut known = HashSet::new();
+        for position in positions {
+            let mut split = Split::restore(position)?;
+            if split.reopen(sizes.get(split.path.as_str()).copied(), false) {
+                return Ok(true);
+            }
+            known.insert(split.path);
+        }
+        Ok(files.iter().any(|file| !known.contains(&file.path)))
+    }
+
     fn open(
         &self,
         subtask: usize,
@@ -162,10 +177,7 @@ impl Source for FileSource {
         projection: &[usize],
         restored: Option<&[SplitPosition]>,
     ) -> Result<Box<dyn SourceReader>> {
-        let mut splits = Vec::new();
-        for position in restored.unwrap_or(&[]) {
-            splits.push(Split::restore(position)?);
-        }
+        let mut splits = restored.unwrap_or(&[]).iter().map(Split::restore).collect::<Result<Vec<_>>>()?;
         let bounded = self.bounded();
         // After a restart files may be gone that have been read to their end.
         let files = if bounded && restored.is_none() {
@@ -173,7 +185,11 @@ impl Source for FileSource {
         } else {
             self.plan.listing.files()?
         };
-        let known: std::collections::HashSet<String> = splits.iter().map(|split: &Split| split.path.clone()).collect();
+        let sizes: HashMap<&str, u64> = files.iter().map(|file| (file.path.as_str(), file.size)).collect();
+        for split in &mut splits {
+            split.reopen(sizes.get(split.path.as_str()).copied(), !bounded);
+        }
+        let known: HashSet<String> = splits.iter().map(|split| split.path.clone()).collect();
         for file in files.iter().filter(|file| !known.contains(&file.path)) {
             splits.extend(self.plan.new_splits(file, bounded && parallelism > 1));
         }

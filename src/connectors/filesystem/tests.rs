@@ -320,6 +320,27 @@ fn leftovers_of_older_incarnations_go_and_those_of_the_running_one_stay() {
 }
 
 #[test]
+fn without_checkpoints_leftovers_of_the_dead_go_and_files_of_the_living_stay() {
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path();
+    let (sink, _) = prepared(directory, &[]);
+    let schema = table(two_columns(), &[], &[]).sink_schema();
+    let mut living = sink.open("living", 0, 0, Arc::clone(&schema)).unwrap();
+    living.write(&rows(&[3], &[Some("y")])).unwrap();
+    let mut dead = sink.open("dead", 0, 0, schema).unwrap();
+    dead.write(&rows(&[4], &[Some("z")])).unwrap();
+    drop(dead);
+    sink.clean("another", 0).unwrap();
+    assert_eq!(staged(directory), ["part-living-0-0.csv.0", "part-out-0-0.csv.1"]);
+    // Closed and about to be published.
+    let committable = living.prepare(1).unwrap().unwrap();
+    sink.clean("another", 5).unwrap();
+    sink.commit(&[committable]).unwrap();
+    assert_eq!(visible(directory), [("part-living-0-1-0.csv".to_string(), "3,y\n".to_string())]);
+    drop(living);
+}
+
+#[test]
 fn large_output_rolls_to_several_files() {
     let folder = tempfile::tempdir().unwrap();
     let given =

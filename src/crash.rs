@@ -1,12 +1,13 @@
 //! Crash points: named places at which a test can make the process die, free of cost when none is chosen.
 //!
 //! `EBBFLOW_CRASH=name:hit[:exit|stop]` kills (or with `stop` freezes, to make a zombie) the process when the point
-//! `name` is passed for the `hit`-th time. The kill matrix goes through all names and demands the same result. In the
-//! order in which a job meets them: `lease_half_written`, `lease_unsynced`, `lease_taken`,
-//! `recovery_one_sink_committed`, `recovered`; `source_read`, `barrier_injected`, `aligned`, `before_prepare`,
-//! `prepared`; `state_file_half_written`, `state_file_unsynced`, `manifest_half_written`, `manifest_unsynced`,
-//! `manifest_temporary_synced`, `manifest_renamed`, `manifest_durable`, `one_sink_committed`, `note_half_written`,
-//! `note_unsynced`, `all_confirmed`, `mid_collection`.
+//! `name` is passed for the `hit`-th time. The crash matrix of `grammar-tests` finds all names in the source and demands
+//! the same result after each. In the order in which a job meets them: `lease_half_written`, `lease_unsynced`,
+//! `lease_taken`, `recovery_one_sink_committed`, `leftover_removed`, `recovered`; `source_read`, `barrier_injected`,
+//! `aligned`, `before_prepare`, `file_synced`, `prepared`; `state_file_half_written`, `state_file_unsynced`,
+//! `manifest_half_written`, `manifest_unsynced`, `manifest_temporary_synced`, `manifest_renamed`, `manifest_durable`,
+//! `file_linked`, `files_linked`, `staging_removed`, `one_sink_committed`, `note_half_written`, `note_unsynced`,
+//! `all_confirmed`, `mid_collection`.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
