@@ -42,7 +42,7 @@ use datafusion_expr::LogicalPlan;
 use provider::Names;
 use sqlparser::ast::{Query, Spanned};
 use stream::{NodeKind, StreamGraph};
-use translate::{Target, Translation};
+use translate::{StaticPartition, Target, Translation};
 
 /// Options of a session that change plans.
 #[derive(Debug, Clone, Default)]
@@ -55,6 +55,8 @@ pub struct PlanSettings {
     pub ttl_ms: u64,
     /// `table.exec.source.idle-timeout` in milliseconds; 0: never.
     pub idle_timeout_ms: u64,
+    /// `table.exec.sink.not-null-enforcer = DROP`: rows with NULL in a `NOT NULL` column of a sink are passed over.
+    pub drop_null_rows: bool,
 }
 
 /// What a source is, as far as plans depend on it.
@@ -127,7 +129,8 @@ impl Planner<'_> {
             let names = Names::new(self.catalog, Arc::clone(&self.functions));
             let partition = insert.partition.iter().map(|(name, value)| {
                 let empty = datafusion_common::DFSchema::empty();
-                Ok((name.value.clone(), names.bind_expression(&value.to_string(), &empty)?))
+                let value = names.bind_expression(&value.to_string(), &empty)?;
+                Ok(StaticPartition { column: name.value.clone(), value, span: Span::from_ast(name.span) })
             });
             let target = Target {
                 table,

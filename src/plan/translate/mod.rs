@@ -13,7 +13,7 @@ mod calc;
 mod leaf;
 mod sink;
 
-pub(super) use sink::Target;
+pub(super) use sink::{StaticPartition, Target};
 
 use std::collections::HashMap;
 use std::sync::Arc;
