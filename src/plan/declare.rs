@@ -13,7 +13,7 @@ use super::provider::Names;
 use crate::catalog::{Catalog, Column, ColumnKind, Options, TableDefinition, ViewDefinition, WatermarkDefinition};
 use crate::error::{Error, Result, Span, nearest};
 use crate::functions::FunctionSet;
-use crate::sql::{CreateTable, CreateView, DeclaredColumn};
+use crate::sql::{quoted_text, CreateTable, CreateView, DeclaredColumn};
 use crate::types::SqlType;
 
 /// The definition of a table, with the types of its computed columns.
@@ -101,7 +101,7 @@ fn columns(create: &CreateTable, definition: &mut TableDefinition) -> Result<()>
                 (sql_type.clone(), *nullable, ColumnKind::Metadata { key, is_virtual: *is_virtual })
             }
             DeclaredColumn::Computed { expression } => {
-                (SqlType::Null, true, ColumnKind::Computed { expression: expression.to_string() })
+                (SqlType::Null, true, ColumnKind::Computed { expression: quoted_text(expression) })
             }
         };
         definition.columns.push(Column { name, sql_type, nullable, kind, comment: declared.comment.clone() });
@@ -139,7 +139,7 @@ fn watermark(create: &CreateTable, names: &Names<'_>, definition: &mut TableDefi
         .at(span)
         .hint("declare the column with that type, or a computed column such as ts AS TO_TIMESTAMP(text)"));
     }
-    let expression = declared.expression.to_string();
+    let expression = quoted_text(&declared.expression);
     let schema = qualified(definition, &definition.schema())?;
     let bound = names.bind_expression(&expression, &schema).map_err(|error| error.context("in WATERMARK"))?;
     let (_, field) = bound.to_field(&schema).map_err(unwrap)?;

@@ -40,7 +40,7 @@ use sqlparser::parser::Parser;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 pub(crate) use expression::TABLE_ARGUMENT;
-pub(crate) use rewrite::table_hints;
+pub(crate) use rewrite::{quoted_text, table_hints};
 pub use statement::*;
 pub(crate) use type_syntax::sql_type_of;
 

@@ -174,7 +174,8 @@ fn assign(plan: &LogicalPlan, target: &Target<'_>, functions: &FunctionSet) -> R
     }
     let mut assigned = Vec::with_capacity(schema.fields().len());
     for (index, field) in schema.fields().iter().enumerate() {
-        let (value, from) = match given.iter().position(|column| *column == index) {
+        let position = given.iter().position(|column| *column == index);
+        let (value, from) = match position {
             Some(position) => {
                 let (qualifier, field) = query.qualified_field(position);
                 (Expr::Column((qualifier, field).into()), Arc::clone(field))
@@ -196,6 +197,12 @@ fn assign(plan: &LogicalPlan, target: &Target<'_>, functions: &FunctionSet) -> R
         let (from_type, to_type) = (SqlType::of_field(&from), SqlType::of_field(field));
         // The value of a partition is written as text in many a script, whatever the column's type.
         let is_partition = target.partition.iter().any(|part| part.column == *field.name());
+        let is_constant = is_partition || position.is_some_and(|position| is_literal(plan, position));
+        let from_type = match from_type {
+            // A text literal is as long as it looks.
+            SqlType::Varchar(length) if is_constant && matches!(to_type, SqlType::Char(_)) => SqlType::Char(length),
+            other => other,
+        };
         if !is_partition && !functions::assignable(&from_type, &to_type) {
             return Err(Error::sql(format!(
                 "column '{}' of '{}' is {to_type}, and the query gives {from_type}",
@@ -210,6 +217,26 @@ fn assign(plan: &LogicalPlan, target: &Target<'_>, functions: &FunctionSet) -> R
         });
     }
     Ok(assigned)
+}
+
+/// Whether a column of the query is literals only.
+fn is_literal(plan: &LogicalPlan, column: usize) -> bool {
+    let literal = |expression: Option<&Expr>| match expression {
+        Some(Expr::Alias(alias)) => matches!(*alias.expr, Expr::Literal(..)),
+        other => matches!(other, Some(Expr::Literal(..))),
+    };
+    match plan {
+        LogicalPlan::Values(values) => values.values.iter().all(|row| literal(row.get(column))),
+        LogicalPlan::SubqueryAlias(alias) => is_literal(&alias.input, column),
+        LogicalPlan::Projection(projection) => match projection.expr.get(column) {
+            Some(Expr::Column(inner)) => {
+                let below = projection.input.schema().maybe_index_of_column(inner);
+                below.is_some_and(|column| is_literal(&projection.input, column))
+            }
+            other => literal(other),
+        },
+        _ => false,
+    }
 }
 
 /// # Errors
