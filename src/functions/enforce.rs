@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, FieldRef};
-use datafusion_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
+use datafusion_expr::{
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
 
 use super::function::outward;
 use crate::error::Error;
@@ -25,9 +27,8 @@ struct NotNull {
 
 impl NotNull {
     fn refused(&self) -> Error {
-        Error::data(format!("column '{}' is NOT NULL, and the query gives it NULL", self.column)).hint(
-            "filter such rows out, or drop them silently: SET 'table.exec.sink.not-null-enforcer' = 'DROP'",
-        )
+        Error::data(format!("column '{}' is NOT NULL, and the query gives it NULL", self.column))
+            .hint("filter such rows out, or drop them silently: SET 'table.exec.sink.not-null-enforcer' = 'DROP'")
     }
 }
 

@@ -13,24 +13,30 @@
 //!
 //! To add a relation: a node in `stream.rs`, an arm in `translate/mod.rs`, a line in `explain.rs`, and its operator.
 
+mod alter;
 mod declare;
 mod error;
 mod explain;
 mod expressions;
+mod like;
 mod modes;
+mod name;
 mod nodes;
 mod optimize;
 mod provider;
 mod relations;
 mod rewrite;
+mod settle;
 pub mod stream;
 mod translate;
 mod typing;
 
 use std::sync::Arc;
 
-pub use declare::{table as declare_table, view as declare_view};
+pub use alter::alter_table;
+pub use declare::{query_columns, table as declare_table, view as declare_view};
 pub use explain::explain;
+pub use name::{name_parts, qualify, qualify_database};
 
 use crate::catalog::{Catalog, Relation, TableDefinition};
 use crate::changelog::ChangelogMode;
@@ -168,9 +174,7 @@ impl Planner<'_> {
 
     fn target(&self, insert: &Insert) -> Result<Arc<TableDefinition>> {
         let span = Span::from_ast(insert.target.span());
-        let parts: Vec<String> = insert.target.0.iter().map(|p| p.to_string().trim_matches('`').to_string()).collect();
-        let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
-        let name = self.catalog.qualify(&parts).map_err(|error| error.at(span))?;
+        let name = qualify(self.catalog, &insert.target)?;
         match self.catalog.get(&name) {
             Some(Relation::Table(table)) => Ok(Arc::clone(table)),
             Some(Relation::View(_)) => Err(Error::sql(format!("'{}' is a view and cannot be written", name.object))

@@ -20,7 +20,7 @@ use super::expressions::{FlinkExpressions, FlinkTypes};
 use super::nodes::WatermarkNode;
 use super::relations::WindowFunctions;
 use super::{rewrite, typing};
-use crate::catalog::{Catalog, ColumnKind, Relation, TableDefinition, ViewDefinition};
+use crate::catalog::{Catalog, ColumnKind, DatabaseName, QualifiedName, Relation, TableDefinition, ViewDefinition};
 use crate::error::{Error, Result};
 use crate::functions::FunctionSet;
 use crate::limits::VIEW_DEPTH;
@@ -33,8 +33,9 @@ pub(super) struct Names<'a> {
     options: ConfigOptions,
     expression_planners: Vec<Arc<dyn ExprPlanner>>,
     relation_planners: Vec<Arc<dyn RelationPlanner>>,
-    /// The views being bound, outermost first: a view that reads itself is refused, as is a tower without end.
-    open_views: RefCell<Vec<String>>,
+    /// The views being bound, outermost first, each with the database in which its names are looked up: a view that
+    /// reads itself is refused, as is a tower without end.
+    open_views: RefCell<Vec<(String, DatabaseName)>>,
 }
 
 impl<'a> Names<'a> {
@@ -66,7 +67,11 @@ impl<'a> Names<'a> {
 
     /// An expression over a table's columns, as SQL text, with Flink's types.
     pub(super) fn bind_expression(&self, text: &str, schema: &DFSchema) -> Result<Expr> {
-        let parsed = sql::parse_expression(text)?;
+        self.bind_parsed(sql::parse_expression(text)?, schema)
+    }
+
+    /// An expression over a table's columns, with Flink's types.
+    pub(super) fn bind_parsed(&self, parsed: sqlparser::ast::Expr, schema: &DFSchema) -> Result<Expr> {
         let expression = self.planner().sql_to_expr(parsed, schema, &mut PlannerContext::new()).map_err(unwrap)?;
         typing::apply_to_expression(expression, schema, &self.functions).map_err(unwrap)
     }
@@ -107,24 +112,29 @@ impl<'a> Names<'a> {
         Ok(LogicalPlan::Extension(datafusion_expr::Extension { node: Arc::new(node) }))
     }
 
-    fn view_plan(&self, name: &TableReference, view: &ViewDefinition) -> BindResult<LogicalPlan> {
-        let key = name.to_string();
+    fn view_plan(
+        &self,
+        name: &TableReference,
+        qualified: &QualifiedName,
+        view: &ViewDefinition,
+    ) -> BindResult<LogicalPlan> {
+        let key = qualified.to_string();
         {
             let mut open = self.open_views.borrow_mut();
-            if open.contains(&key) {
-                return Err(wrap(Error::sql(format!("view '{key}' reads itself"))));
+            if open.iter().any(|(view, _)| *view == key) {
+                return Err(wrap(Error::sql(format!("view '{name}' reads itself"))));
             }
             if open.len() >= VIEW_DEPTH {
                 return Err(wrap(Error::sql(format!("views are nested more than {VIEW_DEPTH} deep"))));
             }
-            open.push(key);
+            open.push((key, view.home.clone()));
         }
         let bound = sql::parse_query(&view.query)
             .and_then(|query| {
                 let statement = sqlparser::ast::Statement::Query(Box::new(rewrite::name_unnamed_columns(&query)));
                 self.planner().sql_statement_to_plan(statement).map_err(unwrap)
             })
-            .map_err(|error| error.context(format!("in view '{name}'")));
+            .map_err(|error| error.elsewhere().context(format!("in view '{name}'")));
         self.open_views.borrow_mut().pop();
         let plan = bound.map_err(wrap)?;
         if view.columns.is_empty() {
@@ -148,7 +158,9 @@ impl ContextProvider for Names<'_> {
             TableReference::Partial { schema, table } => vec![schema, table],
             TableReference::Full { catalog, schema, table } => vec![catalog, schema, table],
         };
-        let qualified = self.catalog.qualify(&parts).map_err(wrap)?;
+        let home = self.open_views.borrow().last().map(|(_, home)| home.clone());
+        let home = home.as_ref().unwrap_or_else(|| self.catalog.current());
+        let qualified = self.catalog.qualify_in(home, &parts).map_err(wrap)?;
         let relation = self.catalog.get(&qualified).ok_or_else(|| wrap(self.catalog.not_found(&qualified)))?;
         match relation {
             Relation::Table(table) => {
@@ -156,7 +168,7 @@ impl ContextProvider for Names<'_> {
                 Ok(Arc::new(DeclaredTable { table: Arc::clone(table), schema: table.schema(), plan: Some(plan) }))
             }
             Relation::View(view) => {
-                let plan = self.view_plan(&name, view)?;
+                let plan = self.view_plan(&name, &qualified, view)?;
                 let schema = Arc::clone(plan.schema().inner());
                 Ok(Arc::new(BoundView { schema, plan }))
             }

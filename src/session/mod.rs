@@ -10,11 +10,15 @@
 //!
 //! To add a statement: a variant in `sql/statement.rs`, an arm in `session.rs`, and what it does in a file here.
 
+mod alter;
 pub mod checkpoints;
 mod connectors;
+mod databases;
+mod describe;
 mod engine;
 mod job;
 mod options;
+mod recreate;
 mod session;
 mod show;
 mod tables;

@@ -15,6 +15,7 @@
 //! tree reads back as the same tree; computed columns and watermarks are kept as such text. (One exception: `sqlparser`
 //! prints the alias of a versioned table before `FOR SYSTEM_TIME AS OF`; views keep their query as it was written.)
 
+mod alter;
 mod create;
 mod cursor;
 mod depth;
