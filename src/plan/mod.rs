@@ -18,6 +18,7 @@ mod declare;
 mod error;
 mod explain;
 mod expressions;
+mod hints;
 mod like;
 mod modes;
 mod name;
@@ -176,7 +177,11 @@ impl Planner<'_> {
         let span = Span::from_ast(insert.target.span());
         let name = qualify(self.catalog, &insert.target)?;
         match self.catalog.get(&name) {
-            Some(Relation::Table(table)) => Ok(Arc::clone(table)),
+            Some(Relation::Table(table)) if insert.hints.is_empty() => Ok(Arc::clone(table)),
+            Some(Relation::Table(table)) => {
+                let options = insert.hints.iter().map(|entry| (entry.key.clone(), entry.value.clone()));
+                Ok(hints::with_options(table, &options.collect::<Vec<_>>()))
+            }
             Some(Relation::View(_)) => Err(Error::sql(format!("'{}' is a view and cannot be written", name.object))
                 .at(span)
                 .hint("INSERT INTO a table")),

@@ -17,6 +17,7 @@ use sqlparser::ast::Query;
 
 use super::error::{unwrap, wrap};
 use super::expressions::{FlinkExpressions, FlinkTypes};
+use super::hints::{Hinted, with_options};
 use super::nodes::WatermarkNode;
 use super::relations::WindowFunctions;
 use super::{rewrite, typing};
@@ -36,6 +37,7 @@ pub(super) struct Names<'a> {
     /// The views being bound, outermost first, each with the database in which its names are looked up: a view that
     /// reads itself is refused, as is a tower without end.
     open_views: RefCell<Vec<(String, DatabaseName)>>,
+    hinted: RefCell<Hinted>,
 }
 
 impl<'a> Names<'a> {
@@ -55,12 +57,13 @@ impl<'a> Names<'a> {
             expression_planners,
             relation_planners: vec![Arc::new(WindowFunctions)],
             open_views: RefCell::new(Vec::new()),
+            hinted: RefCell::default(),
         }
     }
 
     /// A query as a logical plan with Flink's types.
     pub(super) fn bind(&self, query: &Query) -> Result<LogicalPlan> {
-        let statement = sqlparser::ast::Statement::Query(Box::new(rewrite::name_unnamed_columns(query)));
+        let statement = sqlparser::ast::Statement::Query(Box::new(self.prepared(query)?));
         let plan = self.planner().sql_statement_to_plan(statement).map_err(unwrap)?;
         typing::apply(plan, &self.functions).map_err(unwrap)
     }
@@ -74,6 +77,13 @@ impl<'a> Names<'a> {
     pub(super) fn bind_parsed(&self, parsed: sqlparser::ast::Expr, schema: &DFSchema) -> Result<Expr> {
         let expression = self.planner().sql_to_expr(parsed, schema, &mut PlannerContext::new()).map_err(unwrap)?;
         typing::apply_to_expression(expression, schema, &self.functions).map_err(unwrap)
+    }
+
+    /// The query as it is bound: every column has a name, and hinted tables have one of their own.
+    fn prepared(&self, query: &Query) -> Result<Query> {
+        let mut query = rewrite::name_unnamed_columns(query);
+        self.hinted.borrow_mut().take(&mut query)?;
+        Ok(query)
     }
 
     fn planner(&self) -> SqlToRel<'_, Names<'a>> {
@@ -131,7 +141,7 @@ impl<'a> Names<'a> {
         }
         let bound = sql::parse_query(&view.query)
             .and_then(|query| {
-                let statement = sqlparser::ast::Statement::Query(Box::new(rewrite::name_unnamed_columns(&query)));
+                let statement = sqlparser::ast::Statement::Query(Box::new(self.prepared(&query)?));
                 self.planner().sql_statement_to_plan(statement).map_err(unwrap)
             })
             .map_err(|error| error.elsewhere().context(format!("in view '{name}'")));
@@ -158,15 +168,29 @@ impl ContextProvider for Names<'_> {
             TableReference::Partial { schema, table } => vec![schema, table],
             TableReference::Full { catalog, schema, table } => vec![catalog, schema, table],
         };
+        let hinted = match &name {
+            TableReference::Bare { table } => self.hinted.borrow().get(table).cloned(),
+            _ => None,
+        };
+        let parts = match &hinted {
+            Some(hinted) => hinted.name.iter().map(String::as_str).collect(),
+            None => parts,
+        };
         let home = self.open_views.borrow().last().map(|(_, home)| home.clone());
         let home = home.as_ref().unwrap_or_else(|| self.catalog.current());
         let qualified = self.catalog.qualify_in(home, &parts).map_err(wrap)?;
         let relation = self.catalog.get(&qualified).ok_or_else(|| wrap(self.catalog.not_found(&qualified)))?;
         match relation {
             Relation::Table(table) => {
+                let changed = hinted.map(|hinted| with_options(table, &hinted.options));
+                let table = changed.as_ref().unwrap_or(table);
                 let plan = self.table_plan(&name, table)?;
                 Ok(Arc::new(DeclaredTable { table: Arc::clone(table), schema: table.schema(), plan: Some(plan) }))
             }
+            Relation::View(view) if hinted.is_some() => Err(wrap(
+                Error::sql(format!("'{}' is a view, which has no options to change", view.name))
+                    .hint("put the hint behind a table in its query"),
+            )),
             Relation::View(view) => {
                 let plan = self.view_plan(&name, &qualified, view)?;
                 let schema = Arc::clone(plan.schema().inner());

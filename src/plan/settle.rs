@@ -88,7 +88,6 @@ fn refuse_relations(expression: &Expr) -> Result<()> {
     let walked = expression.apply(|part| {
         found = match part {
             Expr::ScalarSubquery(_) | Expr::InSubquery(_) | Expr::Exists(_) => Some("a subquery"),
-            Expr::AggregateFunction(_) => Some("an aggregate function"),
             Expr::WindowFunction(_) => Some("OVER"),
             _ => return Ok(TreeNodeRecursion::Continue),
         };

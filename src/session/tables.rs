@@ -39,15 +39,25 @@ impl ConnectorFacts<'_> {
             zone: self.context.zone,
         }
     }
+
+    /// Options were checked when the table was declared; a hint may have changed them since.
+    fn check(&self, table: &TableDefinition) -> Result<()> {
+        match table.options.get("connector") {
+            Some(PROGRAM_CONNECTOR) => Ok(()),
+            _ => connectors::check_options(table),
+        }
+    }
 }
 
 impl TableFacts for ConnectorFacts<'_> {
     fn source(&self, table: &Arc<TableDefinition>) -> Result<SourceFacts> {
+        self.check(table)?;
         let source = self.connectors.source(table, &self.context(table))?;
         Ok(SourceFacts { mode: source.mode(), bounded: source.bounded() })
     }
 
     fn sink_accepts(&self, table: &Arc<TableDefinition>) -> Result<ChangelogMode> {
+        self.check(table)?;
         Ok(self.connectors.sink(table, &self.context(table))?.accepts())
     }
 }
