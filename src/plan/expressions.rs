@@ -130,6 +130,12 @@ pub(super) fn narrow_literal(expression: Expr) -> Expr {
             Ok(value) => Expr::Literal(ScalarValue::Int32(Some(value)), metadata),
             Err(_) => Expr::Literal(ScalarValue::Int64(Some(value)), metadata),
         },
+        // The 0 before the point of `0.05` counts as a digit: it is DECIMAL(3, 2).
+        Expr::Literal(ScalarValue::Decimal128(value, precision, scale), metadata)
+            if (1..38).contains(&scale) && precision <= scale.unsigned_abs() =>
+        {
+            Expr::Literal(ScalarValue::Decimal128(value, scale.unsigned_abs() + 1, scale), metadata)
+        }
         Expr::Negative(inner) => match narrow_literal(*inner) {
             Expr::Literal(ScalarValue::Int32(Some(value)), metadata) => {
                 Expr::Literal(ScalarValue::Int32(Some(value.wrapping_neg())), metadata)

@@ -48,9 +48,10 @@ impl<'a> Declared<'a> {
 /// # Errors
 /// If an expression does not bind, or something names a column that is not there or not fit.
 pub(super) fn settle(names: &Names<'_>, declared: &Declared<'_>, definition: &mut TableDefinition) -> Result<()> {
+    // The key first: it makes its columns NOT NULL, and so what is computed from them.
+    primary_key(declared, definition)?;
     computed_types(names, declared, definition)?;
     watermark(names, declared, definition)?;
-    primary_key(declared, definition)?;
     for column in &definition.partitioned_by {
         known(definition, column, definition.span, "PARTITIONED BY")?;
     }

@@ -25,6 +25,7 @@ const SHOWN: &[(&[&str], bool)] = &[
     (&["FUNCTIONS"], false),
     (&["COLUMNS"], false),
     (&["PARTITIONS"], true),
+    (&["JOBS"], false),
     (&["FULL", "MODULES"], false),
     (&["MODULES"], false),
 ];
@@ -37,7 +38,6 @@ const NOT_SHOWN: &[&[&str]] = &[
     &["PROCEDURES"],
     &["MODELS"],
     &["JARS"],
-    &["JOBS"],
 ];
 
 /// `SHOW what [name] [{FROM | IN} name] [[NOT] {LIKE | ILIKE} 'pattern']`; the word SHOW is behind us.

@@ -33,7 +33,6 @@ const UNSUPPORTED: &[&[&str]] = &[
     &["ADD", "JAR"],
     &["REMOVE", "JAR"],
     &["MERGE"],
-    &["SHOW", "JOBS"],
 ];
 
 /// Whatever one statement can be.
