@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::FunctionDefinition;
 use super::names::{QualifiedName, Relation, exists};
 use crate::error::{Error, Result, nearest};
 
@@ -10,6 +11,8 @@ use crate::error::{Error, Result, nearest};
 pub(super) struct Database {
     permanent: BTreeMap<String, Relation>,
     temporary: BTreeMap<String, Relation>,
+    /// Functions declared in SQL, by their names in lower case.
+    pub functions: BTreeMap<String, FunctionDefinition>,
     /// `COMMENT`.
     pub comment: Option<String>,
     /// `WITH`: kept and shown; nothing in memory depends on them.
@@ -22,7 +25,7 @@ impl Database {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.permanent.is_empty() && self.temporary.is_empty()
+        self.permanent.is_empty() && self.temporary.is_empty() && self.functions.is_empty()
     }
 
     pub(super) fn get(&self, object: &str) -> Option<&Relation> {

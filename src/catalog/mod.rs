@@ -10,4 +10,4 @@ mod table;
 
 pub use names::{Catalog, DatabaseName, Databases, QualifiedName, Relation, quoted};
 pub use options::{DeclaredOption, OptionKind, Options, parse_duration};
-pub use table::{Column, ColumnKind, TableDefinition, ViewDefinition, WatermarkDefinition};
+pub use table::{Column, ColumnKind, FunctionDefinition, TableDefinition, ViewDefinition, WatermarkDefinition};

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::database::Database;
-use super::{Options, TableDefinition, ViewDefinition};
+use super::{FunctionDefinition, Options, TableDefinition, ViewDefinition};
 use crate::error::{Error, Result, nearest};
 
 /// The catalog every session begins with.
@@ -368,6 +368,58 @@ impl Catalog {
     /// If the database is missing or the new name is taken.
     pub fn rename(&mut self, from: &QualifiedName, to: &str, renamed: Relation) -> Result<()> {
         self.database_mut(&from.database)?.rename(from, to, renamed)
+    }
+
+    /// Adds a function. Returns false if there was one and that is allowed.
+    ///
+    /// # Errors
+    /// If the database is missing, or the name is taken and `if_not_exists` is not set.
+    pub fn create_function(
+        &mut self,
+        name: &QualifiedName,
+        function: FunctionDefinition,
+        if_not_exists: bool,
+    ) -> Result<bool> {
+        let functions = &mut self.database_mut(&name.database)?.functions;
+        let key = name.object.to_lowercase();
+        if functions.contains_key(&key) {
+            return exists("function", &name.object, if_not_exists);
+        }
+        functions.insert(key, function);
+        Ok(true)
+    }
+
+    /// Removes a function. Returns false if there was none and that is allowed.
+    ///
+    /// # Errors
+    /// If there is none and `if_exists` is not set.
+    pub fn drop_function(&mut self, name: &QualifiedName, if_exists: bool) -> Result<bool> {
+        let database = self.database_mut(&name.database);
+        let removed = database.map(|database| database.functions.remove(&name.object.to_lowercase()).is_some());
+        match removed {
+            Ok(true) => Ok(true),
+            _ if if_exists => Ok(false),
+            Ok(false) => Err(Error::sql(format!("there is no function '{}' of the session's own", name.object))
+                .hint("SHOW USER FUNCTIONS lists those there are; built-in ones cannot be dropped")),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The function of this name.
+    pub fn function(&self, name: &QualifiedName) -> Option<&FunctionDefinition> {
+        self.database(&name.database).ok()?.functions.get(&name.object.to_lowercase())
+    }
+
+    /// The functions of the current database.
+    pub fn functions(&self) -> impl Iterator<Item = &FunctionDefinition> {
+        let current = self.database(&self.current).ok();
+        current.into_iter().flat_map(|database| database.functions.values())
+    }
+
+    /// Whether any function has been declared at all.
+    pub fn has_functions(&self) -> bool {
+        let databases = self.catalogs.values().flat_map(|catalog| catalog.databases.values());
+        databases.into_iter().any(|database| !database.functions.is_empty())
     }
 
     /// What a name stands for.

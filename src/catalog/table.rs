@@ -93,6 +93,21 @@ pub struct ViewDefinition {
     pub temporary: bool,
 }
 
+/// A function as declared in SQL: an expression over its parameters.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FunctionDefinition {
+    /// The name alone.
+    pub name: String,
+    /// Names and types of the parameters.
+    pub parameters: Vec<(String, SqlType)>,
+    /// `RETURNS type`.
+    pub returns: Option<SqlType>,
+    /// The expression's text.
+    pub body: String,
+    /// Whether it was declared `TEMPORARY`.
+    pub temporary: bool,
+}
+
 impl TableDefinition {
     /// The physical columns: what the connector and its format read and write.
     pub fn physical_schema(&self) -> SchemaRef {

@@ -19,6 +19,7 @@ mod error;
 mod explain;
 mod expressions;
 mod hints;
+mod inline;
 mod like;
 mod modes;
 mod name;
@@ -37,6 +38,7 @@ use std::sync::Arc;
 pub use alter::alter_table;
 pub use declare::{query_columns, table as declare_table, view as declare_view};
 pub use explain::explain;
+pub use inline::declare_function;
 pub use name::{name_parts, qualify, qualify_database};
 
 use crate::catalog::{Catalog, Relation, TableDefinition};

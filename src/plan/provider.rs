@@ -18,6 +18,7 @@ use sqlparser::ast::Query;
 use super::error::{unwrap, wrap};
 use super::expressions::{FlinkExpressions, FlinkTypes};
 use super::hints::{Hinted, with_options};
+use super::inline::inline;
 use super::nodes::WatermarkNode;
 use super::relations::WindowFunctions;
 use super::{rewrite, typing};
@@ -74,15 +75,23 @@ impl<'a> Names<'a> {
     }
 
     /// An expression over a table's columns, with Flink's types.
-    pub(super) fn bind_parsed(&self, parsed: sqlparser::ast::Expr, schema: &DFSchema) -> Result<Expr> {
+    pub(super) fn bind_parsed(&self, mut parsed: sqlparser::ast::Expr, schema: &DFSchema) -> Result<Expr> {
+        inline(&mut parsed, self.catalog, &self.home())?;
         let expression = self.planner().sql_to_expr(parsed, schema, &mut PlannerContext::new()).map_err(unwrap)?;
         typing::apply_to_expression(expression, schema, &self.functions).map_err(unwrap)
+    }
+
+    /// The database in which names are looked up: that of the view being bound, or the current one.
+    fn home(&self) -> DatabaseName {
+        let view = self.open_views.borrow().last().map(|(_, home)| home.clone());
+        view.unwrap_or_else(|| self.catalog.current().clone())
     }
 
     /// The query as it is bound: every column has a name, and hinted tables have one of their own.
     fn prepared(&self, query: &Query) -> Result<Query> {
         let mut query = rewrite::name_unnamed_columns(query);
         self.hinted.borrow_mut().take(&mut query)?;
+        inline(&mut query, self.catalog, &self.home())?;
         Ok(query)
     }
 
@@ -176,9 +185,7 @@ impl ContextProvider for Names<'_> {
             Some(hinted) => hinted.name.iter().map(String::as_str).collect(),
             None => parts,
         };
-        let home = self.open_views.borrow().last().map(|(_, home)| home.clone());
-        let home = home.as_ref().unwrap_or_else(|| self.catalog.current());
-        let qualified = self.catalog.qualify_in(home, &parts).map_err(wrap)?;
+        let qualified = self.catalog.qualify_in(&self.home(), &parts).map_err(wrap)?;
         let relation = self.catalog.get(&qualified).ok_or_else(|| wrap(self.catalog.not_found(&qualified)))?;
         match relation {
             Relation::Table(table) => {

@@ -224,6 +224,7 @@ impl Session {
                 }
             }
             Statement::CreateView(create) => done(tables::create_view(state, &functions, &create)?),
+            Statement::CreateFunction(create) => done(tables::create_function(state, &functions, &create)?),
             Statement::AlterTable(change) => done(alter::alter_table(state, &functions, &change)?),
             Statement::AlterView { name, if_exists, change } => {
                 done(alter::alter_view(state, &functions, &name, if_exists, &change)?)

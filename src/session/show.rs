@@ -67,8 +67,11 @@ pub(super) fn show(
         "CATALOGS" => listed("catalog name", catalog.catalogs().map(str::to_string).collect()),
         "CURRENT DATABASE" => one("current database name", &catalog.current().database),
         "CURRENT CATALOG" => one("current catalog name", &catalog.current().catalog),
-        "FUNCTIONS" => listed("function name", functions.names().iter().map(|name| name.to_uppercase()).collect()),
-        "USER FUNCTIONS" => listed("function name", Vec::new()),
+        "FUNCTIONS" => {
+            let built_in = functions.names().into_iter().map(|name| name.to_uppercase());
+            listed("function name", built_in.chain(catalog.functions().map(|own| own.name.clone())).collect())
+        }
+        "USER FUNCTIONS" => listed("function name", catalog.functions().map(|own| own.name.clone()).collect()),
         "MODULES" => listed("module name", vec!["core".into()]),
         "FULL MODULES" => rows(&["module name", "used"], vec![vec![Some("core".into()), Some("TRUE".into())]]),
         "JOBS" => {

@@ -14,7 +14,7 @@ use crate::error::{Error, Result, Span};
 use crate::functions::FunctionSet;
 use crate::plan::{self, SourceFacts, TableFacts, qualify};
 use crate::runtime::Connectors;
-use crate::sql::{CreateTable, CreateView, Insert, ObjectKind};
+use crate::sql::{CreateFunction, CreateTable, CreateView, Insert, ObjectKind};
 use crate::types::SqlType;
 
 /// The parts of a [`ConnectorContext`] that do not depend on the table.
@@ -119,6 +119,18 @@ pub(super) fn create_view(
     Ok(if created { "View created" } else { "View exists already" })
 }
 
+pub(super) fn create_function(
+    state: &mut State,
+    functions: &Arc<FunctionSet>,
+    create: &CreateFunction,
+) -> Result<&'static str> {
+    let name = qualify(&state.catalog, &create.name)?;
+    let definition = plan::declare_function(create, &state.catalog, functions)?;
+    let created = state.catalog.create_function(&name, definition, create.if_not_exists);
+    let created = created.map_err(|error| error.at(Span::from_ast(create.name.span())))?;
+    Ok(if created { "Function created" } else { "Function exists already" })
+}
+
 pub(super) fn drop(
     state: &mut State,
     object: ObjectKind,
@@ -139,10 +151,11 @@ pub(super) fn drop(
             Ok(if view { "View dropped" } else { "Table dropped" })
         }
         ObjectKind::Database | ObjectKind::Catalog => Err(Error::bug("these are dropped elsewhere")),
-        ObjectKind::Function if if_exists => Ok("No such function"),
-        ObjectKind::Function => Err(Error::sql(format!("there is no function '{name}' of the session's own"))
-            .at(place)
-            .hint("functions that are built in cannot be dropped")),
+        ObjectKind::Function => {
+            let qualified = qualify(&state.catalog, name)?;
+            let dropped = state.catalog.drop_function(&qualified, if_exists).map_err(|error| error.at(place))?;
+            Ok(if dropped { "Function dropped" } else { "No such function" })
+        }
     }
 }
 

@@ -42,6 +42,7 @@ pub(super) fn create(parser: &mut Parser, piece: &Piece) -> Parse<Statement> {
     accept(parser, &["SYSTEM"]);
     let kinds = ["CATALOG", "FUNCTION", "MODEL", "CONNECTION", "MATERIALIZED"];
     match accept_one(parser, &kinds) {
+        Some("FUNCTION") => create_function(parser, piece, prefix),
         Some("MATERIALIZED") => Ok(unsupported(parser, "CREATE MATERIALIZED TABLE", piece)),
         Some(kind) => Ok(unsupported(parser, &format!("CREATE {kind}"), piece)),
         None => Err(expected(parser, "TABLE, VIEW or DATABASE after CREATE")),
@@ -60,6 +61,33 @@ fn create_catalog(parser: &mut Parser) -> Parse<Statement> {
     let name = object_name(parser, "the name of the catalog")?;
     let comment = comment(parser)?;
     Ok(Statement::CreateCatalog { name, if_not_exists, comment, options: options(parser)? })
+}
+
+/// A body in quotes is the name of a Java class, as Flink has it: there is no JVM here that could load it.
+fn create_function(parser: &mut Parser, piece: &Piece, prefix: Prefix) -> Parse<Statement> {
+    let if_not_exists = accept(parser, &["IF", "NOT", "EXISTS"]);
+    let name = object_name(parser, "the name of the function")?;
+    let mut parameters = Vec::new();
+    let named = token_at(parser, 0, &Token::LParen);
+    if named && token_at(parser, 1, &Token::RParen) {
+        parser.advance_token();
+        parser.advance_token();
+    } else if named {
+        parameters = list(parser, |parser| Ok((new_name(parser, "a parameter")?, parse_type(parser)?.0)))?;
+    }
+    let returns = if accept(parser, &["RETURNS"]) { Some(parse_type(parser)?.0) } else { None };
+    require(parser, &["AS"])?;
+    if matches!(parser.peek_token_ref().token, Token::SingleQuotedString(_)) {
+        return Ok(unsupported(parser, "CREATE FUNCTION", piece));
+    }
+    if !named {
+        let message = "a function whose body is an expression has parameters";
+        return Err(refuse(parser.peek_token_ref(), message, "CREATE FUNCTION f(a INT) AS a + 1, or f() for none"));
+    }
+    let body = expression(parser)?;
+    let Prefix { temporary, .. } = prefix;
+    let function = CreateFunction { name, temporary, if_not_exists, parameters, returns, body };
+    Ok(Statement::CreateFunction(Box::new(function)))
 }
 
 fn create_view(parser: &mut Parser, piece: &Piece, prefix: Prefix) -> Parse<Statement> {

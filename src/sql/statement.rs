@@ -46,6 +46,8 @@ pub enum Statement {
         /// `WITH (…)`
         options: Vec<OptionEntry>,
     },
+    /// `CREATE FUNCTION f(a INT) AS expression`
+    CreateFunction(Box<CreateFunction>),
     /// `ALTER TABLE`
     AlterTable(Box<AlterTable>),
     /// `ALTER VIEW`
@@ -187,6 +189,23 @@ pub struct CreateTable {
     pub like: Option<Like>,
     /// `AS query`
     pub query: Option<Box<Query>>,
+}
+
+/// `CREATE FUNCTION` with an expression for a body.
+#[derive(Debug, Clone)]
+pub struct CreateFunction {
+    /// Its name.
+    pub name: ObjectName,
+    /// `TEMPORARY`
+    pub temporary: bool,
+    /// `IF NOT EXISTS`
+    pub if_not_exists: bool,
+    /// `(a INT, b STRING)`; empty if there are none.
+    pub parameters: Vec<(Ident, SqlType)>,
+    /// `RETURNS type`
+    pub returns: Option<SqlType>,
+    /// The body.
+    pub body: Expr,
 }
 
 /// `ALTER TABLE`.
