@@ -6,6 +6,7 @@ use std::sync::Arc;
 use datafusion_expr::LogicalPlan;
 use sqlparser::ast::{Ident, Query, Spanned};
 
+use super::expand::expand;
 use super::like::Inherited;
 use super::name::name_parts;
 use super::provider::Names;
@@ -82,11 +83,16 @@ pub fn view(create: &CreateView, catalog: &Catalog, functions: &Arc<FunctionSet>
     Ok(ViewDefinition {
         name: name_parts(&create.name).last().map(ToString::to_string).unwrap_or_default(),
         columns: create.columns.iter().map(|column| column.value.clone()).collect(),
-        query: create.query_text.clone(),
+        query: view_query(&create.query, &create.query_text, catalog, functions),
         home: catalog.current().clone(),
         comment: create.comment.clone(),
         temporary: create.temporary,
     })
+}
+
+/// The text under which a view keeps its query, which binds.
+pub fn view_query(query: &Query, text: &str, catalog: &Catalog, functions: &Arc<FunctionSet>) -> String {
+    expand(query, catalog, functions).unwrap_or_else(|| text.to_string())
 }
 
 /// The columns that a query gives, as those of a table.

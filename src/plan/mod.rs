@@ -16,6 +16,7 @@
 mod alter;
 mod declare;
 mod error;
+mod expand;
 mod explain;
 mod expressions;
 mod hints;
@@ -36,7 +37,7 @@ mod typing;
 use std::sync::Arc;
 
 pub use alter::alter_table;
-pub use declare::{query_columns, table as declare_table, view as declare_view};
+pub use declare::{query_columns, table as declare_table, view as declare_view, view_query};
 pub use explain::explain;
 pub use inline::declare_function;
 pub use name::{name_parts, qualify, qualify_database};

@@ -58,7 +58,7 @@ pub(super) fn alter_view(
             // Bound now, so that a mistake shows now; the columns are those of the new query.
             plan::query_columns(query, &state.catalog, functions)?;
             let altered = ViewDefinition {
-                query: text.clone(),
+                query: plan::view_query(query, text, &state.catalog, functions),
                 columns: Vec::new(),
                 home: state.catalog.current().clone(),
                 ..present.as_ref().clone()
