@@ -26,13 +26,16 @@ pub(super) fn alter_table(state: &mut State, functions: &Arc<FunctionSet>, alter
         return Ok("Table renamed");
     }
     let definition = plan::alter_table(&table, alter, &state.catalog, functions)?;
-    if let TableChange::Set(entries) = &alter.change {
+    // Other changes leave the options as they were.
+    let entries: &[OptionEntry] = match &alter.change {
+        TableChange::Set(entries) => entries,
+        _ => &[],
+    };
+    if matches!(alter.change, TableChange::Set(_) | TableChange::Reset(_)) {
         connectors::check_options(&definition).map_err(|error| {
             let place = quoted_entry(entries, error.message());
             error.at(place.or(definition.span))
         })?;
-    } else {
-        connectors::check_options(&definition).map_err(|error| error.at(definition.span))?;
     }
     state.catalog.replace(&name, Relation::Table(Arc::new(definition)))?;
     Ok("Table altered")
