@@ -19,6 +19,7 @@ use datafusion_optimizer::analyzer::type_coercion::{TypeCoercion, TypeCoercionRe
 
 use super::error::wrap;
 use super::expressions::{call, comparable, field_of, mismatch, narrow_literal, widen};
+use crate::error::Error;
 use crate::functions::{self, FunctionSet};
 use crate::types::SqlType;
 
@@ -72,9 +73,29 @@ fn rewrite(part: Expr, schema: &DFSchema, functions: &FunctionSet) -> BindResult
             }
         }
         Expr::Case(case) => Transformed::yes(common_case(case, schema)?),
+        Expr::AggregateFunction(call) => {
+            if let Some(filter) = &call.params.filter {
+                check_condition(filter, schema)?;
+            }
+            Transformed::no(Expr::AggregateFunction(call))
+        }
         literal @ (Expr::Literal(..) | Expr::Negative(_)) => Transformed::yes(narrow_literal(literal)),
         other => Transformed::no(other),
     })
+}
+
+/// # Errors
+/// If the expression behind `FILTER (WHERE …)` is no condition.
+fn check_condition(filter: &Expr, schema: &DFSchema) -> BindResult<()> {
+    let field = field_of(filter, schema)?;
+    match SqlType::of_field(&field) {
+        SqlType::Boolean | SqlType::Null => Ok(()),
+        other => Err(wrap(
+            Error::sql(format!("FILTER needs a condition, and this is {other}"))
+                .at(super::error::span_in(filter))
+                .hint("compare it with something: FILTER (WHERE x > 0)"),
+        )),
+    }
 }
 
 fn cast(

@@ -69,9 +69,22 @@ impl VisitorMut for Normalize {
     fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<Error> {
         if let Expr::Function(call) = expression {
             group_window_property(call);
+            if counts_nothing(call) {
+                let span = call.span();
+                return ControlFlow::Break(
+                    Error::sql("COUNT takes an argument")
+                        .at((span.start.line > 0).then(|| span_between(span, span)))
+                        .hint("COUNT(*) counts rows, COUNT(column) those in which it is not NULL"),
+                );
+            }
         }
         ControlFlow::Continue(())
     }
+}
+
+/// Whether the call is `COUNT()`.
+fn counts_nothing(call: &Function) -> bool {
+    is_named(&call.name, "COUNT") && matches!(&call.args, FunctionArguments::List(list) if list.args.is_empty())
 }
 
 /// `TUMBLE_START(args)` becomes `TUMBLE_START(TUMBLE(args))`.
