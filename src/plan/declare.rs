@@ -169,6 +169,11 @@ fn add_query_columns(plan: &LogicalPlan, order: &[Ident], definition: &mut Table
                 return Err(Error::sql(format!("column '{}' is declared and comes from the query too", column.name))
                     .at(definition.span));
             }
+            None if column.sql_type == SqlType::Null => {
+                return Err(Error::sql(format!("column '{}' of the query is NULL, which has no type", column.name))
+                    .at(definition.span)
+                    .hint("give it one: CAST(NULL AS INT)"));
+            }
             None => column,
         });
     }
@@ -185,7 +190,10 @@ fn in_order(mut columns: Vec<Column>, order: &[Ident]) -> Result<Vec<Column>> {
     for name in order {
         let span = Span::from_ast(name.span);
         let Some(index) = columns.iter().position(|column| column.name == name.value) else {
-            let error = Error::sql(format!("the query has no column '{}' (left)", name.value)).at(span);
+            if ordered.iter().any(|column: &Column| column.name == name.value) {
+                return Err(Error::sql(format!("column '{}' is named twice", name.value)).at(span));
+            }
+            let error = Error::sql(format!("the query has no column '{}'", name.value)).at(span);
             return Err(match nearest(&name.value, columns.iter().map(|column| column.name.as_str())) {
                 Some(near) => error.hint(format!("did you mean '{near}'?")),
                 None => error.hint("names here only order the query's columns; rename them with AS in the query"),
