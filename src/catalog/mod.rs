@@ -1,4 +1,4 @@
-//! Databases, tables and views: what SQL names stand for, and the options a connector declares.
+//! Catalogs, databases, tables, views and functions: what SQL names stand for, and the options a connector declares.
 //!
 //! `CREATE TABLE clicks (…) WITH (…)` becomes a [`TableDefinition`] under a [`QualifiedName`] in the session's
 //! [`Catalog`]. Its [`Options`] are checked once, against what connector and format declare ([`DeclaredOption`]).

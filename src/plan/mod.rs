@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! SELECT `user`, COUNT(*) FROM clicks GROUP BY `user`
+//!   hints, inline  OPTIONS hints, functions in SQL    (rewritten before binding)
 //!   provider   names → tables, views, functions       (binding is the library's, over our catalog)
 //!   typing     literals, CAST, CASE, UNION, VALUES    (Flink's types)
 //!   optimize   push filters, prune columns            (the rules that are sound for streams)

@@ -8,7 +8,8 @@
 //!     .execute("INSERT INTO …")             → Outcome::Job: wait, checkpoint, stop
 //! ```
 //!
-//! To add a statement: a variant in `sql/statement.rs`, an arm in `session.rs`, and what it does in a file here.
+//! To add a statement: a variant in `sql/statement.rs`, an arm in `session.rs`, and what it does in a file here: `tables`,
+//! `databases` and `alter` change the catalog; `show`, `describe` and `recreate` answer with what is in it.
 
 mod alter;
 pub mod checkpoints;
