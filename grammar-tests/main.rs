@@ -1,9 +1,8 @@
 //! The integration tests: SQL text in, what was understood and computed out.
 //!
 //! One binary, so that every case is linked once. `tidy` keeps the house in order, `conformance` runs the cases recorded
-//! from Flink, `command_line` the binary's ways in, `examples` every folder of `sql-examples/`,
-//! `kill` and `crash` what is left
-//! when the process dies.
+//! from Flink, `ours` our own, `command_line` the binary's ways in, `examples` every folder of `sql-examples/`,
+//! `differential` generated data in several ways, `kill`, `crash` and `recovery` what is left when the process dies.
 
 mod command_line;
 mod conformance;
@@ -14,4 +13,5 @@ mod exactly_once;
 mod examples;
 mod kill;
 mod recovery;
+mod ours;
 mod tidy;

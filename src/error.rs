@@ -119,6 +119,13 @@ impl Error {
         self
     }
 
+    /// Takes the place away: it is one in another text than the statement at hand.
+    #[must_use]
+    pub fn elsewhere(mut self) -> Error {
+        self.0.span = None;
+        self
+    }
+
     /// Adds what would be right; a hint that is already there stays.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Error {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::{Schema, SchemaRef};
 
-use super::Options;
+use super::{DatabaseName, Options};
 use crate::error::Span;
 use crate::types::SqlType;
 
@@ -62,6 +62,8 @@ pub struct TableDefinition {
     pub watermark: Option<WatermarkDefinition>,
     /// The columns of the primary key; empty if none.
     pub primary_key: Vec<String>,
+    /// `CONSTRAINT name PRIMARY KEY …`, if it was named.
+    pub primary_key_name: Option<String>,
     /// `PARTITIONED BY`.
     pub partitioned_by: Vec<String>,
     /// `WITH`.
@@ -83,8 +85,25 @@ pub struct ViewDefinition {
     pub columns: Vec<String>,
     /// The query's text.
     pub query: String,
+    /// The database that was current when it was declared: its names are completed with it.
+    pub home: DatabaseName,
     /// `COMMENT`.
     pub comment: Option<String>,
+    /// Whether it was declared `TEMPORARY`.
+    pub temporary: bool,
+}
+
+/// A function as declared in SQL: an expression over its parameters.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FunctionDefinition {
+    /// The name alone.
+    pub name: String,
+    /// Names and types of the parameters.
+    pub parameters: Vec<(String, SqlType)>,
+    /// `RETURNS type`.
+    pub returns: Option<SqlType>,
+    /// The expression's text.
+    pub body: String,
     /// Whether it was declared `TEMPORARY`.
     pub temporary: bool,
 }
@@ -117,6 +136,11 @@ impl TableDefinition {
     /// The column of this name.
     pub fn column(&self, name: &str) -> Option<&Column> {
         self.columns.iter().find(|column| column.name == name)
+    }
+
+    /// The name of the primary key: as given, or as Flink makes one up.
+    pub fn primary_key_name(&self) -> String {
+        self.primary_key_name.clone().unwrap_or_else(|| format!("PK_{}", self.primary_key.join("_")))
     }
 
     fn schema_of(&self, keep: impl Fn(&ColumnKind) -> bool) -> SchemaRef {

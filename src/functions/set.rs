@@ -81,10 +81,11 @@ pub fn assignable(from: &SqlType, to: &SqlType) -> bool {
         (from, to) if from == to => true,
         (TinyInt, SmallInt | Int | BigInt) | (SmallInt, Int | BigInt) | (Int, BigInt) => true,
         (TinyInt | SmallInt | Int | BigInt, Decimal(..) | Float | Double) => true,
-        (Decimal(..), Decimal(..) | Float | Double) | (Float, Double) => true,
-        (Char(_) | Varchar(_), Char(_) | Varchar(_)) => true,
-        (Binary(_) | Varbinary(_), Binary(_) | Varbinary(_)) => true,
-        (Time(_), Time(_)) | (Date, Timestamp(_) | TimestampLtz(_)) => true,
+        (Decimal(..), Decimal(..) | Float | Double) | (Float, Double) | (Float | Double, Decimal(..)) => true,
+        // A text of unknown length is not silently cut or padded to a fixed one.
+        (Char(_), Char(_)) | (Binary(_), Binary(_)) => true,
+        (Char(_) | Varchar(_), Varchar(_)) | (Binary(_) | Varbinary(_), Varbinary(_)) => true,
+        (Time(_), Time(_)) | (Timestamp(_), Date | Time(_)) => true,
         (Timestamp(_) | TimestampLtz(_), Timestamp(_) | TimestampLtz(_)) => true,
         (Array(from), Array(to)) | (Multiset(from), Multiset(to)) => assignable(&from.sql_type, &to.sql_type),
         (Map(from_key, from_value), Map(to_key, to_value)) => {

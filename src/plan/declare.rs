@@ -1,167 +1,245 @@
-//! `CREATE TABLE` and `CREATE VIEW`: declarations to definitions, checked.
+//! `CREATE TABLE` and `CREATE VIEW`: declarations to definitions.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Schema};
-use datafusion_common::{DFSchema, TableReference};
-use datafusion_expr::ExprSchemable;
-use sqlparser::ast::Spanned;
+use datafusion_expr::LogicalPlan;
+use sqlparser::ast::{Ident, Query, Spanned};
 
-use super::error::unwrap;
+use super::expand::expand;
+use super::like::Inherited;
+use super::name::name_parts;
 use super::provider::Names;
+use super::rewrite::repeated_column;
+use super::settle::{Declared, known, settle};
 use crate::catalog::{Catalog, Column, ColumnKind, Options, TableDefinition, ViewDefinition, WatermarkDefinition};
 use crate::error::{Error, Result, Span, nearest};
 use crate::functions::FunctionSet;
-use crate::sql::{CreateTable, CreateView, DeclaredColumn};
+use crate::sql::{ColumnDeclaration, CreateTable, CreateView, DeclaredColumn, quoted_text};
 use crate::types::SqlType;
 
-/// The definition of a table, with the types of its computed columns.
+/// The definition of a table, with the types of its computed columns. With `AS query`, the query's columns are its own.
 ///
 /// # Errors
 /// On a column that is declared twice, an unknown column in the key or the watermark, an expression that does not bind,
-/// an option given twice.
+/// an option given twice, a part that the table it is `LIKE` has already.
 pub fn table(create: &CreateTable, catalog: &Catalog, functions: &Arc<FunctionSet>) -> Result<TableDefinition> {
-    if create.query.is_some() {
-        return Err(Error::sql("CREATE TABLE … AS is not supported yet").hint("create the table, then INSERT INTO it"));
-    }
-    let name = create.name.0.last().map(ToString::to_string).unwrap_or_default();
+    let names = Names::new(catalog, Arc::clone(functions));
     let mut definition = TableDefinition {
-        name: unquoted(&name),
+        name: name_parts(&create.name).last().map(ToString::to_string).unwrap_or_default(),
         columns: Vec::new(),
         watermark: None,
-        primary_key: create.primary_key.iter().map(|column| column.value.clone()).collect(),
-        partitioned_by: create.partitioned_by.iter().map(|column| column.value.clone()).collect(),
-        options: options(create)?,
+        primary_key: Vec::new(),
+        primary_key_name: None,
+        partitioned_by: Vec::new(),
+        options: Options::default(),
         comment: create.comment.clone(),
         temporary: create.temporary,
         span: Span::from_ast(create.name.span()),
     };
-    columns(create, &mut definition)?;
-    let names = Names::new(catalog, Arc::clone(functions));
-    computed_types(&names, &mut definition)?;
-    watermark(create, &names, &mut definition)?;
-    for column in &create.primary_key {
-        let found = known(&definition, &column.value, Span::from_ast(column.span), "PRIMARY KEY")?;
-        definition.columns[found].nullable = false;
+    let inherited = match &create.like {
+        Some(like) => Inherited::take(like, catalog, &mut definition)?,
+        None => Inherited::default(),
+    };
+    for declared in &create.columns {
+        add_column(declared, &inherited, &mut definition)?;
     }
-    for column in &create.partitioned_by {
-        known(&definition, &column.value, Span::from_ast(column.span), "PARTITIONED BY")?;
+    if let Some(query) = &create.query {
+        add_query_columns(&names.bind(query)?, &create.column_order, &mut definition)?;
     }
+    add_constraints(create, &inherited, &mut definition)?;
+    add_options(create, &inherited, &mut definition)?;
+    settle(&names, &Declared::of_table(create), &mut definition)?;
     Ok(definition)
 }
 
 /// The definition of a view; its query is bound once, so that a mistake shows now.
 ///
 /// # Errors
-/// If the query does not bind, or column names are given and are not as many as its columns.
+/// If the query does not bind, or column names are given and are not as many as its columns, or one is given twice.
 pub fn view(create: &CreateView, catalog: &Catalog, functions: &Arc<FunctionSet>) -> Result<ViewDefinition> {
-    let plan = Names::new(catalog, Arc::clone(functions)).bind(&create.query)?;
-    if !create.columns.is_empty() && create.columns.len() != plan.schema().fields().len() {
+    let columns = query_columns(&create.query, catalog, functions)?;
+    let span = Span::from_ast(create.name.span());
+    if !create.columns.is_empty() && create.columns.len() != columns.len() {
         return Err(Error::sql(format!(
             "the view names {} columns, and its query has {}",
             create.columns.len(),
-            plan.schema().fields().len()
-        )));
+            columns.len()
+        ))
+        .at(span));
+    }
+    if let (true, Some(repeated)) = (create.columns.is_empty(), repeated_column(&create.query)) {
+        return Err(Error::sql(format!("the view would have two columns '{}'", repeated.value))
+            .at(Span::from_ast(repeated.span))
+            .hint("give one of them another name with AS, or name the view's columns"));
+    }
+    let mut seen = HashSet::new();
+    for column in &create.columns {
+        if !seen.insert(&column.value) {
+            let span = Span::from_ast(column.span);
+            return Err(Error::sql(format!("column '{}' is named twice", column.value)).at(span));
+        }
     }
     Ok(ViewDefinition {
-        name: create.name.0.last().map(|part| unquoted(&part.to_string())).unwrap_or_default(),
+        name: name_parts(&create.name).last().map(ToString::to_string).unwrap_or_default(),
         columns: create.columns.iter().map(|column| column.value.clone()).collect(),
-        query: create.query_text.clone(),
+        query: view_query(&create.query, &create.query_text, catalog, functions),
+        home: catalog.current().clone(),
         comment: create.comment.clone(),
         temporary: create.temporary,
     })
 }
 
-fn unquoted(name: &str) -> String {
-    name.trim_matches('`').replace("``", "`")
+/// The text under which a view keeps its query, which binds.
+pub fn view_query(query: &Query, text: &str, catalog: &Catalog, functions: &Arc<FunctionSet>) -> String {
+    expand(query, catalog, functions).unwrap_or_else(|| text.to_string())
 }
 
-fn options(create: &CreateTable) -> Result<Options> {
-    let mut options = Options::default();
+/// The columns that a query gives, as those of a table.
+///
+/// # Errors
+/// If the query does not bind.
+pub fn query_columns(query: &Query, catalog: &Catalog, functions: &Arc<FunctionSet>) -> Result<Vec<Column>> {
+    let plan = Names::new(catalog, Arc::clone(functions)).bind(query)?;
+    Ok(columns_of(&plan).collect())
+}
+
+fn columns_of(plan: &LogicalPlan) -> impl Iterator<Item = Column> + '_ {
+    plan.schema().fields().iter().map(|field| Column {
+        name: field.name().clone(),
+        sql_type: SqlType::of_field(field),
+        nullable: field.is_nullable(),
+        kind: ColumnKind::Physical,
+        comment: None,
+    })
+}
+
+/// What a declaration says about a column; the type of a computed one is found when the table is settled.
+pub(super) fn column(declared: &ColumnDeclaration) -> Result<Column> {
+    let name = declared.name.value.clone();
+    let (sql_type, nullable, kind) = match &declared.kind {
+        DeclaredColumn::Physical { sql_type, nullable } => (sql_type.clone(), *nullable, ColumnKind::Physical),
+        DeclaredColumn::Metadata { sql_type, nullable, key, is_virtual } => {
+            let key = key.clone().unwrap_or_else(|| name.clone());
+            (sql_type.clone(), *nullable, ColumnKind::Metadata { key, is_virtual: *is_virtual })
+        }
+        DeclaredColumn::Computed { expression } => {
+            (SqlType::Null, true, ColumnKind::Computed { expression: quoted_text(expression) })
+        }
+    };
+    if matches!(sql_type, SqlType::IntervalDayTime | SqlType::IntervalYearMonth) {
+        return Err(Error::sql(format!("column '{name}': no connector can store a {sql_type}"))
+            .at(Span::from_ast(declared.name.span))
+            .hint("store it as a BIGINT of milliseconds or months"));
+    }
+    Ok(Column { name, sql_type, nullable, kind, comment: declared.comment.clone() })
+}
+
+fn add_column(declared: &ColumnDeclaration, inherited: &Inherited, definition: &mut TableDefinition) -> Result<()> {
+    let span = Span::from_ast(declared.name.span);
+    let column = column(declared)?;
+    match definition.columns.iter().position(|present| present.name == column.name) {
+        None => definition.columns.push(column),
+        Some(index) => {
+            let present = &definition.columns[index];
+            if !inherited.replaces(index, present, &column).map_err(|error| error.at(span))? {
+                return Err(Error::sql(format!("column '{}' is declared twice", column.name)).at(span));
+            }
+            definition.columns[index] = column;
+        }
+    }
+    Ok(())
+}
+
+/// Adds the columns of `AS query` after the declared ones. A physical column that is declared too keeps its declaration,
+/// in the query's place. `order`, if not empty, lists all of them.
+fn add_query_columns(plan: &LogicalPlan, order: &[Ident], definition: &mut TableDefinition) -> Result<()> {
+    if definition.temporary {
+        return Err(Error::sql("CREATE TEMPORARY TABLE … AS is not possible")
+            .at(definition.span)
+            .hint("leave out TEMPORARY, or CREATE the table and then INSERT INTO it"));
+    }
+    let mut own = std::mem::take(&mut definition.columns);
+    let mut from_query = Vec::new();
+    for column in columns_of(plan) {
+        let declared = own.iter().position(|own| own.name == column.name && own.kind == ColumnKind::Physical);
+        from_query.push(match declared {
+            Some(index) => own.remove(index),
+            None if own.iter().any(|own| own.name == column.name) => {
+                return Err(Error::sql(format!("column '{}' is declared and comes from the query too", column.name))
+                    .at(definition.span));
+            }
+            None if column.sql_type == SqlType::Null => {
+                return Err(Error::sql(format!("column '{}' of the query is NULL, which has no type", column.name))
+                    .at(definition.span)
+                    .hint("give it one: CAST(NULL AS INT)"));
+            }
+            None => column,
+        });
+    }
+    if !order.is_empty() {
+        from_query = in_order(from_query, order)?;
+    }
+    own.append(&mut from_query);
+    definition.columns = own;
+    Ok(())
+}
+
+fn in_order(mut columns: Vec<Column>, order: &[Ident]) -> Result<Vec<Column>> {
+    let mut ordered = Vec::with_capacity(columns.len());
+    for name in order {
+        let span = Span::from_ast(name.span);
+        let Some(index) = columns.iter().position(|column| column.name == name.value) else {
+            if ordered.iter().any(|column: &Column| column.name == name.value) {
+                return Err(Error::sql(format!("column '{}' is named twice", name.value)).at(span));
+            }
+            let error = Error::sql(format!("the query has no column '{}'", name.value)).at(span);
+            return Err(match nearest(&name.value, columns.iter().map(|column| column.name.as_str())) {
+                Some(near) => error.hint(format!("did you mean '{near}'?")),
+                None => error.hint("names here only order the query's columns; rename them with AS in the query"),
+            });
+        };
+        ordered.push(columns.remove(index));
+    }
+    match columns.first() {
+        None => Ok(ordered),
+        Some(left) => Err(Error::sql(format!("column '{}' of the query is not in the list", left.name))
+            .at(order.last().and_then(|name| Span::from_ast(name.span)))),
+    }
+}
+
+fn add_constraints(create: &CreateTable, inherited: &Inherited, definition: &mut TableDefinition) -> Result<()> {
+    if let Some(watermark) = &create.watermark {
+        inherited.check_watermark().map_err(|error| error.at(Span::from_ast(watermark.column.span)))?;
+        definition.watermark = Some(WatermarkDefinition {
+            column: watermark.column.value.clone(),
+            expression: quoted_text(&watermark.expression),
+        });
+    }
+    if let Some(first) = create.primary_key.first() {
+        inherited.check_primary_key().map_err(|error| error.at(Span::from_ast(first.span)))?;
+        definition.primary_key = create.primary_key.iter().map(|column| column.value.clone()).collect();
+        definition.primary_key_name = create.primary_key_name.as_ref().map(|name| name.value.clone());
+    }
+    if let Some(first) = create.partitioned_by.first() {
+        inherited.check_partitions().map_err(|error| error.at(Span::from_ast(first.span)))?;
+        definition.partitioned_by = create.partitioned_by.iter().map(|column| column.value.clone()).collect();
+        for column in &create.partitioned_by {
+            known(definition, &column.value, Span::from_ast(column.span), "PARTITIONED BY")?;
+        }
+    }
+    Ok(())
+}
+
+fn add_options(create: &CreateTable, inherited: &Inherited, definition: &mut TableDefinition) -> Result<()> {
+    let mut seen = HashSet::new();
     for entry in &create.options {
-        if options.0.insert(entry.key.clone(), entry.value.clone()).is_some() {
+        if !seen.insert(entry.key.as_str()) {
             return Err(Error::sql(format!("option '{}' is given twice", entry.key)).at(entry.span));
         }
+        inherited.check_option(definition, entry)?;
     }
-    Ok(options)
-}
-
-fn columns(create: &CreateTable, definition: &mut TableDefinition) -> Result<()> {
-    let mut seen = HashSet::new();
-    for declared in &create.columns {
-        let name = declared.name.value.clone();
-        if !seen.insert(name.clone()) {
-            return Err(Error::sql(format!("column '{name}' is declared twice")).at(Span::from_ast(declared.name.span)));
-        }
-        let (sql_type, nullable, kind) = match &declared.kind {
-            DeclaredColumn::Physical { sql_type, nullable } => (sql_type.clone(), *nullable, ColumnKind::Physical),
-            DeclaredColumn::Metadata { sql_type, nullable, key, is_virtual } => {
-                let key = key.clone().unwrap_or_else(|| name.clone());
-                (sql_type.clone(), *nullable, ColumnKind::Metadata { key, is_virtual: *is_virtual })
-            }
-            DeclaredColumn::Computed { expression } => {
-                (SqlType::Null, true, ColumnKind::Computed { expression: expression.to_string() })
-            }
-        };
-        definition.columns.push(Column { name, sql_type, nullable, kind, comment: declared.comment.clone() });
-    }
+    let entries = create.options.iter().map(|entry| (entry.key.clone(), entry.value.clone()));
+    definition.options.0.extend(entries);
     Ok(())
-}
-
-/// Computed columns see physical and metadata columns, not each other.
-fn computed_types(names: &Names<'_>, definition: &mut TableDefinition) -> Result<()> {
-    let scan = definition.scan_schema();
-    let schema = qualified(definition, &scan)?;
-    for index in 0..definition.columns.len() {
-        let ColumnKind::Computed { expression } = &definition.columns[index].kind else { continue };
-        let bound = names
-            .bind_expression(expression, &schema)
-            .map_err(|error| error.context(format!("in computed column '{}'", definition.columns[index].name)))?;
-        let (_, field) = bound.to_field(&schema).map_err(unwrap)?;
-        let column = &mut definition.columns[index];
-        column.sql_type = SqlType::of_field(&field);
-        column.nullable = field.is_nullable();
-    }
-    Ok(())
-}
-
-fn watermark(create: &CreateTable, names: &Names<'_>, definition: &mut TableDefinition) -> Result<()> {
-    let Some(declared) = &create.watermark else { return Ok(()) };
-    let span = Span::from_ast(declared.column.span);
-    let column = known(definition, &declared.column.value, span, "WATERMARK FOR")?;
-    let sql_type = definition.columns[column].sql_type.clone();
-    if !matches!(sql_type, SqlType::Timestamp(0..=3) | SqlType::TimestampLtz(0..=3)) {
-        return Err(Error::sql(format!(
-            "WATERMARK FOR '{}' needs TIMESTAMP(3) or TIMESTAMP_LTZ(3), and it is {sql_type}",
-            declared.column.value
-        ))
-        .at(span)
-        .hint("declare the column with that type, or a computed column such as ts AS TO_TIMESTAMP(text)"));
-    }
-    let expression = declared.expression.to_string();
-    let schema = qualified(definition, &definition.schema())?;
-    let bound = names.bind_expression(&expression, &schema).map_err(|error| error.context("in WATERMARK"))?;
-    let (_, field) = bound.to_field(&schema).map_err(unwrap)?;
-    if !matches!(field.data_type(), DataType::Timestamp(..)) {
-        return Err(Error::sql(format!("the watermark is {}, not a timestamp", SqlType::of_field(&field)))
-            .at(span)
-            .hint("for example WATERMARK FOR ts AS ts - INTERVAL '5' SECOND"));
-    }
-    definition.watermark = Some(WatermarkDefinition { column: declared.column.value.clone(), expression });
-    Ok(())
-}
-
-fn qualified(definition: &TableDefinition, schema: &Arc<Schema>) -> Result<DFSchema> {
-    DFSchema::try_from_qualified_schema(TableReference::bare(definition.name.clone()), schema).map_err(unwrap)
-}
-
-fn known(definition: &TableDefinition, name: &str, span: Option<Span>, place: &str) -> Result<usize> {
-    definition.columns.iter().position(|column| column.name == name).ok_or_else(|| {
-        let error = Error::sql(format!("{place} names column '{name}', which is not declared")).at(span);
-        match nearest(name, definition.columns.iter().map(|column| column.name.as_str())) {
-            Some(near) => error.hint(format!("did you mean '{near}'?")),
-            None => error,
-        }
-    })
 }

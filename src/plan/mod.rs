@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! SELECT `user`, COUNT(*) FROM clicks GROUP BY `user`
+//!   hints, inline  OPTIONS hints, functions in SQL    (rewritten before binding)
 //!   provider   names → tables, views, functions       (binding is the library's, over our catalog)
 //!   typing     literals, CAST, CASE, UNION, VALUES    (Flink's types)
 //!   optimize   push filters, prune columns            (the rules that are sound for streams)
@@ -13,19 +14,26 @@
 //!
 //! To add a relation: a node in `stream.rs`, an arm in `translate/mod.rs`, a line in `explain.rs`, and its operator.
 
+mod alter;
 mod declare;
 mod display;
 mod error;
+mod expand;
 mod explain;
 mod expressions;
 mod forms;
+mod hints;
+mod inline;
+mod like;
 mod modes;
+mod name;
 mod nodes;
 mod optimize;
 mod provider;
 mod relations;
 mod rewrite;
 mod simplify;
+mod settle;
 pub mod stream;
 mod translate;
 mod typing;
@@ -35,8 +43,11 @@ mod tests;
 
 use std::sync::Arc;
 
-pub use declare::{table as declare_table, view as declare_view};
+pub use alter::alter_table;
+pub use declare::{query_columns, table as declare_table, view as declare_view, view_query};
 pub use explain::explain;
+pub use inline::declare_function;
+pub use name::{name_parts, qualify, qualify_database};
 
 use crate::catalog::{Catalog, Relation, TableDefinition};
 use crate::changelog::ChangelogMode;
@@ -48,7 +59,7 @@ use datafusion_expr::LogicalPlan;
 use provider::Names;
 use sqlparser::ast::{Query, Spanned};
 use stream::{NodeKind, StreamGraph};
-use translate::{Target, Translation};
+use translate::{StaticPartition, Target, Translation};
 
 /// Options of a session that change plans.
 #[derive(Debug, Clone, Default)]
@@ -63,6 +74,8 @@ pub struct PlanSettings {
     pub idle_timeout_ms: u64,
     /// `table.exec.source.cdc-events-duplicate`: sources of changes may say the same twice.
     pub duplicate_changes: bool,
+    /// `table.exec.sink.not-null-enforcer = DROP`: rows with NULL in a `NOT NULL` column of a sink are passed over.
+    pub drop_null_rows: bool,
 }
 
 /// What a source is, as far as plans depend on it.
@@ -135,7 +148,8 @@ impl Planner<'_> {
             let names = Names::new(self.catalog, Arc::clone(&self.functions));
             let partition = insert.partition.iter().map(|(name, value)| {
                 let empty = datafusion_common::DFSchema::empty();
-                Ok((name.value.clone(), names.bind_expression(&value.to_string(), &empty)?))
+                let value = names.bind_expression(&value.to_string(), &empty)?;
+                Ok(StaticPartition { column: name.value.clone(), value, span: Span::from_ast(name.span) })
             });
             let target = Target {
                 table,
@@ -174,11 +188,13 @@ impl Planner<'_> {
 
     fn target(&self, insert: &Insert) -> Result<Arc<TableDefinition>> {
         let span = Span::from_ast(insert.target.span());
-        let parts: Vec<String> = insert.target.0.iter().map(|p| p.to_string().trim_matches('`').to_string()).collect();
-        let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
-        let name = self.catalog.qualify(&parts).map_err(|error| error.at(span))?;
+        let name = qualify(self.catalog, &insert.target)?;
         match self.catalog.get(&name) {
-            Some(Relation::Table(table)) => Ok(Arc::clone(table)),
+            Some(Relation::Table(table)) if insert.hints.is_empty() => Ok(Arc::clone(table)),
+            Some(Relation::Table(table)) => {
+                let options = insert.hints.iter().map(|entry| (entry.key.clone(), entry.value.clone()));
+                Ok(hints::with_options(table, &options.collect::<Vec<_>>()))
+            }
             Some(Relation::View(_)) => Err(Error::sql(format!("'{}' is a view and cannot be written", name.object))
                 .at(span)
                 .hint("INSERT INTO a table")),

@@ -18,10 +18,12 @@ use sqlparser::ast::Query;
 use super::error::{unwrap, wrap};
 use super::expressions::{FlinkExpressions, FlinkTypes};
 use super::forms::Forms;
+use super::hints::{Hinted, with_options};
+use super::inline::inline;
 use super::nodes::WatermarkNode;
 use super::relations::WindowFunctions;
 use super::{rewrite, typing};
-use crate::catalog::{Catalog, ColumnKind, Relation, TableDefinition, ViewDefinition};
+use crate::catalog::{Catalog, ColumnKind, DatabaseName, QualifiedName, Relation, TableDefinition, ViewDefinition};
 use crate::error::{Error, Result};
 use crate::functions::FunctionSet;
 use crate::limits::VIEW_DEPTH;
@@ -35,8 +37,10 @@ pub(super) struct Names<'a> {
     options: ConfigOptions,
     expression_planners: Vec<Arc<dyn ExprPlanner>>,
     relation_planners: Vec<Arc<dyn RelationPlanner>>,
-    /// The views being bound, outermost first: a view that reads itself is refused, as is a tower without end.
-    open_views: RefCell<Vec<String>>,
+    /// The views being bound, outermost first, each with the database in which its names are looked up: a view that
+    /// reads itself is refused, as is a tower without end.
+    open_views: RefCell<Vec<(String, DatabaseName)>>,
+    hinted: RefCell<Hinted>,
 }
 
 impl<'a> Names<'a> {
@@ -58,25 +62,47 @@ impl<'a> Names<'a> {
             expression_planners,
             relation_planners: vec![Arc::new(WindowFunctions)],
             open_views: RefCell::new(Vec::new()),
+            hinted: RefCell::default(),
         }
     }
 
     /// A query as a logical plan with Flink's types.
     pub(super) fn bind(&self, query: &Query) -> Result<LogicalPlan> {
-        let statement = sqlparser::ast::Statement::Query(Box::new(rewrite::query(query, self.known())?));
+        let statement = sqlparser::ast::Statement::Query(Box::new(self.prepared(query)?));
         let plan = self.planner().sql_statement_to_plan(statement).map_err(unwrap)?;
         typing::apply(plan, &self.functions).map_err(unwrap)
     }
 
     /// An expression over a table's columns, as SQL text, with Flink's types.
     pub(super) fn bind_expression(&self, text: &str, schema: &DFSchema) -> Result<Expr> {
-        let parsed = rewrite::expression(sql::parse_expression(text)?, self.known())?;
+        self.bind_parsed(sql::parse_expression(text)?, schema)
+    }
+
+    /// An expression over a table's columns, with Flink's types.
+    pub(super) fn bind_parsed(&self, mut parsed: sqlparser::ast::Expr, schema: &DFSchema) -> Result<Expr> {
+        inline(&mut parsed, self.catalog, &self.home())?;
+        let parsed = rewrite::expression(parsed, self.known())?;
         let expression = self.planner().sql_to_expr(parsed, schema, &mut PlannerContext::new()).map_err(unwrap)?;
         typing::apply_to_expression(expression, schema, &self.functions).map_err(unwrap)
     }
 
     fn known(&self) -> rewrite::Known<'_> {
-        rewrite::Known { forms: &self.forms, functions: &self.functions, database: self.catalog.current_database() }
+        rewrite::Known { forms: &self.forms, functions: &self.functions, database: &self.catalog.current().database }
+    }
+
+    /// The database in which names are looked up: that of the view being bound, or the current one.
+    fn home(&self) -> DatabaseName {
+        let view = self.open_views.borrow().last().map(|(_, home)| home.clone());
+        view.unwrap_or_else(|| self.catalog.current().clone())
+    }
+
+    /// The query as it is bound: hinted tables have names of their own, functions in SQL are written out, every column
+    /// has a name, and Flink's forms are in place.
+    fn prepared(&self, query: &Query) -> Result<Query> {
+        let mut query = query.clone();
+        self.hinted.borrow_mut().take(&mut query)?;
+        inline(&mut query, self.catalog, &self.home())?;
+        rewrite::query(&query, self.known())
     }
 
     fn planner(&self) -> SqlToRel<'_, Names<'a>> {
@@ -115,24 +141,29 @@ impl<'a> Names<'a> {
         Ok(LogicalPlan::Extension(datafusion_expr::Extension { node: Arc::new(node) }))
     }
 
-    fn view_plan(&self, name: &TableReference, view: &ViewDefinition) -> BindResult<LogicalPlan> {
-        let key = name.to_string();
+    fn view_plan(
+        &self,
+        name: &TableReference,
+        qualified: &QualifiedName,
+        view: &ViewDefinition,
+    ) -> BindResult<LogicalPlan> {
+        let key = qualified.to_string();
         {
             let mut open = self.open_views.borrow_mut();
-            if open.contains(&key) {
-                return Err(wrap(Error::sql(format!("view '{key}' reads itself"))));
+            if open.iter().any(|(view, _)| *view == key) {
+                return Err(wrap(Error::sql(format!("view '{name}' reads itself"))));
             }
             if open.len() >= VIEW_DEPTH {
                 return Err(wrap(Error::sql(format!("views are nested more than {VIEW_DEPTH} deep"))));
             }
-            open.push(key);
+            open.push((key, view.home.clone()));
         }
         let bound = sql::parse_query(&view.query)
             .and_then(|query| {
-                let statement = sqlparser::ast::Statement::Query(Box::new(rewrite::query(&query, self.known())?));
+                let statement = sqlparser::ast::Statement::Query(Box::new(self.prepared(&query)?));
                 self.planner().sql_statement_to_plan(statement).map_err(unwrap)
             })
-            .map_err(|error| error.context(format!("in view '{name}'")));
+            .map_err(|error| error.elsewhere().context(format!("in view '{name}'")));
         self.open_views.borrow_mut().pop();
         let plan = bound.map_err(wrap)?;
         if view.columns.is_empty() {
@@ -156,15 +187,29 @@ impl ContextProvider for Names<'_> {
             TableReference::Partial { schema, table } => vec![schema, table],
             TableReference::Full { catalog, schema, table } => vec![catalog, schema, table],
         };
-        let qualified = self.catalog.qualify(&parts).map_err(wrap)?;
+        let hinted = match &name {
+            TableReference::Bare { table } => self.hinted.borrow().get(table).cloned(),
+            _ => None,
+        };
+        let parts = match &hinted {
+            Some(hinted) => hinted.name.iter().map(String::as_str).collect(),
+            None => parts,
+        };
+        let qualified = self.catalog.qualify_in(&self.home(), &parts).map_err(wrap)?;
         let relation = self.catalog.get(&qualified).ok_or_else(|| wrap(self.catalog.not_found(&qualified)))?;
         match relation {
             Relation::Table(table) => {
+                let changed = hinted.map(|hinted| with_options(table, &hinted.options));
+                let table = changed.as_ref().unwrap_or(table);
                 let plan = self.table_plan(&name, table)?;
                 Ok(Arc::new(DeclaredTable { table: Arc::clone(table), schema: table.schema(), plan: Some(plan) }))
             }
+            Relation::View(view) if hinted.is_some() => Err(wrap(
+                Error::sql(format!("'{}' is a view, which has no options to change", view.name))
+                    .hint("put the hint behind a table in its query"),
+            )),
             Relation::View(view) => {
-                let plan = self.view_plan(&name, view)?;
+                let plan = self.view_plan(&name, &qualified, view)?;
                 let schema = Arc::clone(plan.schema().inner());
                 Ok(Arc::new(BoundView { schema, plan }))
             }

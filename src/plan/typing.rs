@@ -91,8 +91,28 @@ fn rewrite(part: Expr, schema: &DFSchema, functions: &FunctionSet) -> BindResult
             let not_null = if field.is_nullable() { "" } else { " NOT NULL" };
             Transformed::yes(Expr::Literal(ScalarValue::from(format!("{}{not_null}", SqlType::of_field(&field))), None))
         }
+        Expr::AggregateFunction(call) => {
+            if let Some(filter) = &call.params.filter {
+                check_condition(filter, schema)?;
+            }
+            Transformed::no(Expr::AggregateFunction(call))
+        }
         other => Transformed::no(other),
     })
+}
+
+/// # Errors
+/// If the expression behind `FILTER (WHERE …)` is no condition.
+fn check_condition(filter: &Expr, schema: &DFSchema) -> BindResult<()> {
+    let field = field_of(filter, schema)?;
+    match SqlType::of_field(&field) {
+        SqlType::Boolean | SqlType::Null => Ok(()),
+        other => Err(wrap(
+            Error::sql(format!("FILTER needs a condition, and this is {other}"))
+                .at(super::error::span_in(filter))
+                .hint("compare it with something: FILTER (WHERE x > 0)"),
+        )),
+    }
 }
 
 /// `expression` cast by Flink's rules.

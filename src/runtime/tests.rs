@@ -201,6 +201,7 @@ fn table(name: &str) -> Arc<TableDefinition> {
         columns: Vec::new(),
         watermark: None,
         primary_key: Vec::new(),
+        primary_key_name: None,
         partitioned_by: Vec::new(),
         options: Options::default(),
         comment: None,

@@ -8,13 +8,18 @@
 //!     .execute("INSERT INTO …")             → Outcome::Job: wait, checkpoint, stop
 //! ```
 //!
-//! To add a statement: a variant in `sql/statement.rs`, an arm in `session.rs`, and what it does in a file here.
+//! To add a statement: a variant in `sql/statement.rs`, an arm in `session.rs`, and what it does in a file here: `tables`,
+//! `databases` and `alter` change the catalog; `show`, `describe` and `recreate` answer with what is in it.
 
+mod alter;
 pub mod checkpoints;
 mod connectors;
+mod databases;
+mod describe;
 mod engine;
 mod job;
 mod options;
+mod recreate;
 mod session;
 mod show;
 mod tables;

@@ -32,6 +32,16 @@ pub(super) const KNOWN: &[(&str, &str, &str)] = &[
         "a source without rows for longer does not hold back event time; 0: never",
     ),
     ("table.exec.source.cdc-events-duplicate", "false", "sources of changes with a key may say the same change twice"),
+    (
+        "table.exec.sink.not-null-enforcer",
+        "ERROR",
+        "what NULL in a NOT NULL column of a sink does: ERROR fails the job, DROP passes over the row",
+    ),
+    (
+        "table.exec.sink.type-length-enforcer",
+        "IGNORE",
+        "IGNORE, TRIM_PAD or ERROR: texts are cut and padded to the sink's lengths by the implicit cast either way",
+    ),
     ("execution.checkpointing.interval", "", "time between checkpoints; none if not set"),
     ("execution.checkpointing.dir", "", "folder of the checkpoints; the same script goes on from there"),
     ("execution.checkpointing.mode", "EXACTLY_ONCE", "or AT_LEAST_ONCE: barriers are not aligned"),
@@ -106,6 +116,8 @@ impl SessionOptions {
         self.parallelism()?;
         match key {
             "execution.checkpointing.mode" => drop(self.aligned()?),
+            "table.exec.sink.not-null-enforcer" => drop(self.one_of(key, &["ERROR", "DROP"])?),
+            "table.exec.sink.type-length-enforcer" => drop(self.one_of(key, &["IGNORE", "TRIM_PAD", "ERROR"])?),
             "execution.checkpointing.num-retained" | "execution.checkpointing.tolerable-failed-checkpoints" => {
                 self.integer(key)?;
             }
@@ -163,6 +175,13 @@ impl SessionOptions {
         }
     }
 
+    /// The value, which must be one of these words, upper case.
+    fn one_of(&self, key: &str, words: &[&'static str]) -> Result<&'static str> {
+        let value = self.get(key).unwrap_or_default();
+        let word = words.iter().find(|word| value.trim().eq_ignore_ascii_case(word));
+        word.copied().ok_or_else(|| invalid(key, &value, &format!("one of {}", words.join(", "))))
+    }
+
     fn integer(&self, key: &str) -> Result<Option<i64>> {
         self.get(key).map(|text| text.trim().parse().map_err(|_| invalid(key, &text, "a whole number"))).transpose()
     }
@@ -208,6 +227,7 @@ impl SessionOptions {
             ttl_ms: self.milliseconds("table.exec.state.ttl")?,
             idle_timeout_ms: self.milliseconds("table.exec.source.idle-timeout")?,
             duplicate_changes: self.boolean("table.exec.source.cdc-events-duplicate")?,
+            drop_null_rows: self.one_of("table.exec.sink.not-null-enforcer", &["ERROR", "DROP"])? == "DROP",
         })
     }
 

@@ -4,11 +4,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::connectors::{ProgramTable, SessionConnectors};
+use super::describe::{self, ViewColumns};
 use super::engine::EngineInner;
 use super::job::{Changes, Job};
 use super::options::SessionOptions;
-use super::{show, tables};
-use crate::catalog::{Catalog, Relation};
+use super::{alter, databases, show, tables};
+use crate::catalog::{Catalog, QualifiedName, Relation};
 use crate::error::{Error, Result};
 use crate::functions::{FunctionContext, FunctionSet};
 use crate::limits::STACK_BYTES;
@@ -137,7 +138,7 @@ impl Session {
     pub fn names(&self) -> Vec<String> {
         let state = self.lock();
         let mut names = self.functions(&state).map(|functions| functions.names()).unwrap_or_default();
-        for (name, relation) in state.catalog.relations(state.catalog.current_database()) {
+        for (name, relation) in state.catalog.relations(state.catalog.current()).unwrap_or_default() {
             names.push(name.to_string());
             if let Relation::Table(table) = relation {
                 names.extend(table.columns.iter().map(|column| column.name.clone()));
@@ -173,40 +174,13 @@ impl Session {
         let mut state = self.lock();
         let done = |text: &str| Ok(Outcome::Done(text.to_string()));
         match parsed.statement {
-            Statement::CreateTable(create) => {
-                let functions = self.functions(&state)?;
-                done(tables::create_table(&mut state, &functions, &create)?)
-            }
-            Statement::CreateView(create) => {
-                let functions = self.functions(&state)?;
-                done(tables::create_view(&mut state, &functions, &create)?)
-            }
-            Statement::CreateDatabase { name, if_not_exists } => {
-                state.catalog.create_database(&tables::last_name(&name), if_not_exists)?;
-                done("Database created")
-            }
-            Statement::Drop { object: ObjectKind::Database, name, if_exists, cascade, .. } => {
-                state.catalog.drop_database(&tables::last_name(&name), if_exists, cascade)?;
-                done("Database dropped")
-            }
-            Statement::Drop { object, name, if_exists, temporary, .. } => {
-                done(tables::drop(&mut state, object, &name, if_exists, temporary)?)
-            }
             Statement::Query(query) => {
                 let graph = self.planner(&state, |planner| planner.query(&query))?;
                 self.run_query(&state, graph)
             }
             Statement::Insert(insert) => self.run_inserts(&mut state, std::slice::from_ref(&*insert)),
             Statement::StatementSet(inserts) => self.run_inserts(&mut state, &inserts),
-            Statement::Explain { statement, .. } => {
-                let graph = self.planner(&state, |planner| match *statement {
-                    Statement::Query(query) => planner.query(&query),
-                    Statement::Insert(insert) => planner.inserts(std::slice::from_ref(&*insert)),
-                    Statement::StatementSet(inserts) => planner.inserts(&inserts),
-                    _ => Err(Error::sql("EXPLAIN takes a query, an INSERT or a statement set")),
-                })?;
-                show::text("result", std::iter::once(plan::explain(&graph)))
-            }
+            Statement::Explain { statement, .. } => self.explain(&state, *statement),
             Statement::Set { entry: Some((key, value)) } => {
                 state.options.set(&key, &value)?;
                 done("Option set")
@@ -218,22 +192,86 @@ impl Session {
             }
             Statement::Show(what) => {
                 let functions = self.functions(&state)?;
-                show::show(&state, &functions, &what)
+                show::show(&state, &functions, &what, &|view| self.view_columns(&state, view))
             }
-            Statement::Describe { name, .. } => show::describe(&state, &name),
-            Statement::Use { catalog: false, name } => {
-                state.catalog.use_database(&tables::last_name(&name))?;
-                done("Database changed")
+            Statement::Describe { name, .. } => {
+                describe::describe(&state, &name, &|view| self.view_columns(&state, view))
             }
-            Statement::Use { catalog: true, name } => {
-                tables::use_catalog(&name).map(|()| Outcome::Done("Catalog changed".into()))
+            Statement::DescribeSpace { catalog, name, extended } => {
+                databases::describe(&state, catalog, &name, extended)
             }
+            Statement::Use { catalog, name } => databases::make_current(&mut state, catalog, &name),
             Statement::Client(_) => {
                 Err(Error::sql("this is a command of the interactive shell")
                     .hint("leave it out of scripts and programs"))
             }
             Statement::Unsupported { what, span } => Err(Error::sql(format!("{what} is not supported yet")).at(span)),
+            declaration => self.declare(&mut state, declaration),
         }
+    }
+
+    /// Statements that change the catalog.
+    fn declare(&self, state: &mut State, statement: Statement) -> Result<Outcome> {
+        let functions = self.functions(state)?;
+        let done = |text: &str| Ok(Outcome::Done(text.to_string()));
+        match statement {
+            Statement::CreateTable(create) => {
+                let created = tables::create_table(state, &functions, &create)?;
+                match &create.query {
+                    Some(query) => {
+                        let insert = tables::insert_of(state, &functions, &create, query, created)?;
+                        self.run_inserts(state, std::slice::from_ref(&insert))
+                    }
+                    None => done(if created { "Table created" } else { "Table exists already" }),
+                }
+            }
+            Statement::CreateView(create) => done(tables::create_view(state, &functions, &create)?),
+            Statement::CreateFunction(create) => done(tables::create_function(state, &functions, &create)?),
+            Statement::AlterTable(change) => done(alter::alter_table(state, &functions, &change)?),
+            Statement::AlterView { name, if_exists, change } => {
+                done(alter::alter_view(state, &functions, &name, if_exists, &change)?)
+            }
+            Statement::CreateDatabase { name, if_not_exists, comment, options } => {
+                databases::create_database(state, &name, if_not_exists, comment, &options)
+            }
+            Statement::AlterDatabase { name, options } => databases::alter_database(state, &name, &options),
+            Statement::CreateCatalog { name, if_not_exists, comment, options } => {
+                databases::create_catalog(state, &name, if_not_exists, comment, &options)
+            }
+            Statement::Drop { object: ObjectKind::Database, name, if_exists, cascade, .. } => {
+                databases::drop_database(state, &name, if_exists, cascade)
+            }
+            Statement::Drop { object: ObjectKind::Catalog, name, if_exists, .. } => {
+                databases::drop_catalog(state, &name, if_exists)
+            }
+            Statement::Drop { object, name, if_exists, temporary, .. } => {
+                done(tables::drop(state, object, &name, if_exists, temporary)?)
+            }
+            _ => Err(Error::bug("a statement that nothing runs")),
+        }
+    }
+
+    fn explain(&self, state: &State, statement: Statement) -> Result<Outcome> {
+        let graph = self.planner(state, |planner| match statement {
+            Statement::Query(query) => planner.query(&query),
+            Statement::Insert(insert) => planner.inserts(std::slice::from_ref(&*insert)),
+            Statement::StatementSet(inserts) => planner.inserts(&inserts),
+            _ => Err(Error::sql("EXPLAIN takes a query, an INSERT or a statement set")),
+        })?;
+        show::text("result", std::iter::once(plan::explain(&graph)))
+    }
+
+    /// The columns of a view, with its time attributes if its query can be planned as a stream.
+    fn view_columns(&self, state: &State, view: &QualifiedName) -> Result<ViewColumns> {
+        let query = sql::parse_query(&format!("SELECT * FROM {view}"))?;
+        let columns = plan::query_columns(&query, &state.catalog, &self.functions(state)?).map_err(Error::elsewhere)?;
+        let graph = self.planner(state, |planner| planner.query(&query)).unwrap_or_default();
+        let last = graph.nodes.last();
+        Ok(ViewColumns {
+            columns,
+            rowtime: last.map(|node| node.rowtime.clone()).unwrap_or_default(),
+            proctime: last.map(|node| node.proctime.clone()).unwrap_or_default(),
+        })
     }
 
     fn run_query(&self, state: &State, graph: StreamGraph) -> Result<Outcome> {
@@ -251,7 +289,8 @@ impl Session {
         let name = match state.options.get("pipeline.name") {
             Some(name) => name,
             None => {
-                let targets: Vec<String> = inserts.iter().map(|insert| tables::last_name(&insert.target)).collect();
+                let target = |insert: &Insert| plan::name_parts(&insert.target).last().map(ToString::to_string);
+                let targets: Vec<String> = inserts.iter().filter_map(target).collect();
                 targets.join("+")
             }
         };

@@ -1,26 +1,28 @@
-//! `SHOW`, `DESCRIBE` and other statements that answer with a few rows of text.
+//! `SHOW` and other statements that answer with a few rows of text.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema};
 use sqlparser::ast::{ObjectName, Spanned};
 
+use super::describe::{self, ViewColumns};
 use super::options::KNOWN;
+use super::recreate::{create_catalog, create_table, create_view};
 use super::session::{Outcome, State};
-use super::tables::qualify;
-use crate::catalog::{ColumnKind, DEFAULT_CATALOG, Relation, TableDefinition};
+use crate::catalog::{QualifiedName, Relation};
 use crate::error::{Error, Result, Span, nearest};
 use crate::functions::FunctionSet;
+use crate::plan::{name_parts, qualify_database};
 use crate::sql::{Pattern, Show};
-use crate::types::SqlType;
 
 /// One column of text.
 pub(super) fn text(name: &str, lines: impl Iterator<Item = String>) -> Result<Outcome> {
     rows(&[name], lines.map(|line| vec![Some(line)]).collect())
 }
 
-fn rows(names: &[&str], rows: Vec<Vec<Option<String>>>) -> Result<Outcome> {
+pub(super) fn rows(names: &[&str], rows: Vec<Vec<Option<String>>>) -> Result<Outcome> {
     let fields: Vec<Field> = names.iter().map(|name| Field::new(*name, DataType::Utf8, true)).collect();
     let column =
         |index: usize| Arc::new(rows.iter().map(|row| row[index].as_deref()).collect::<StringArray>()) as ArrayRef;
@@ -39,41 +41,46 @@ pub(super) fn options(state: &State) -> Result<Outcome> {
     rows(&["key", "value"], all)
 }
 
-pub(super) fn show(state: &State, functions: &FunctionSet, show: &Show) -> Result<Outcome> {
+pub(super) fn show(
+    state: &State,
+    functions: &FunctionSet,
+    show: &Show,
+    view_columns: &dyn Fn(&QualifiedName) -> Result<ViewColumns>,
+) -> Result<Outcome> {
     let catalog = &state.catalog;
     let keep = |name: &str| show.pattern.as_ref().is_none_or(|pattern| matches(pattern, name));
     let listed = |heading: &str, names: Vec<String>| text(heading, names.into_iter().filter(|name| keep(name)));
-    let database = match &show.name {
-        Some(name) => super::tables::last_name(name),
-        None => catalog.current_database().to_string(),
-    };
+    let one = |heading: &str, name: &str| text(heading, std::iter::once(name.to_string()));
     match show.what.as_str() {
-        "TABLES" => listed("table name", catalog.relations(&database).keys().map(ToString::to_string).collect()),
+        "TABLES" => listed("table name", relations(state, show)?.keys().map(ToString::to_string).collect()),
         "VIEWS" => {
-            let views = catalog.relations(&database).into_iter().filter(|(_, r)| matches!(r, Relation::View(_)));
+            let views = relations(state, show)?.into_iter().filter(|(_, r)| matches!(r, Relation::View(_)));
             listed("view name", views.map(|(name, _)| name.to_string()).collect())
         }
-        "DATABASES" => listed("database name", catalog.databases().map(str::to_string).collect()),
-        "CATALOGS" => listed("catalog name", vec![DEFAULT_CATALOG.into()]),
-        "CURRENT DATABASE" => listed("current database name", vec![catalog.current_database().into()]),
-        "CURRENT CATALOG" => listed("current catalog name", vec![DEFAULT_CATALOG.into()]),
-        "FUNCTIONS" => listed("function name", functions.names()),
+        "DATABASES" => {
+            let place = show.name.as_ref().and_then(|name| Span::from_ast(name.span()));
+            let of = show.name.as_ref().and_then(|name| name_parts(name).last().copied());
+            let databases = catalog.databases(of.unwrap_or(&catalog.current().catalog));
+            let databases = databases.map_err(|error| error.at(place))?;
+            listed("database name", databases.map(str::to_string).collect())
+        }
+        "CATALOGS" => listed("catalog name", catalog.catalogs().map(str::to_string).collect()),
+        "CURRENT DATABASE" => one("current database name", &catalog.current().database),
+        "CURRENT CATALOG" => one("current catalog name", &catalog.current().catalog),
+        "FUNCTIONS" => {
+            let built_in = functions.names().into_iter().map(|name| name.to_uppercase());
+            listed("function name", built_in.chain(catalog.functions().map(|own| own.name.clone())).collect())
+        }
+        "USER FUNCTIONS" => listed("function name", catalog.functions().map(|own| own.name.clone()).collect()),
+        "MODULES" => listed("module name", vec!["core".into()]),
+        "FULL MODULES" => rows(&["module name", "used"], vec![vec![Some("core".into()), Some("TRUE".into())]]),
         "JOBS" => {
             let jobs = state.jobs.iter().map(|job| vec![Some(job.name().to_string()), Some(job.status().to_string())]);
             rows(&["job name", "status"], jobs.collect())
         }
-        "COLUMNS" | "CREATE TABLE" | "CREATE VIEW" => {
+        "COLUMNS" | "PARTITIONS" | "CREATE TABLE" | "CREATE VIEW" | "CREATE CATALOG" => {
             let Some(name) = &show.name else { return Err(Error::sql(format!("SHOW {} needs a name", show.what))) };
-            match (show.what.as_str(), find(state, name)?) {
-                ("COLUMNS", relation) => described(state, relation, &keep),
-                ("CREATE TABLE", Relation::Table(table)) => text("result", std::iter::once(create_table(table))),
-                ("CREATE VIEW", Relation::View(view)) => {
-                    let statement = format!("CREATE VIEW `{}` AS {}", view.name, view.query);
-                    text("result", std::iter::once(statement))
-                }
-                (what, relation) => Err(Error::sql(format!("SHOW {what}: '{name}' is a {}", relation.noun()))
-                    .at(Span::from_ast(name.span()))),
-            }
+            about(state, &show.what, name, &keep, view_columns)
         }
         other => {
             let known = ["TABLES", "VIEWS", "DATABASES", "CATALOGS", "FUNCTIONS", "JOBS", "COLUMNS"];
@@ -86,92 +93,46 @@ pub(super) fn show(state: &State, functions: &FunctionSet, show: &Show) -> Resul
     }
 }
 
-pub(super) fn describe(state: &State, name: &ObjectName) -> Result<Outcome> {
-    described(state, find(state, name)?, &|_| true)
-}
-
-fn find<'a>(state: &'a State, name: &ObjectName) -> Result<&'a Relation> {
-    let qualified = qualify(state, name)?;
-    state.catalog.get(&qualified).ok_or_else(|| state.catalog.not_found(&qualified).at(Span::from_ast(name.span())))
-}
-
-fn described(_state: &State, relation: &Relation, keep: &dyn Fn(&str) -> bool) -> Result<Outcome> {
-    let Relation::Table(table) = relation else {
-        return Err(Error::sql("DESCRIBE of a view is not supported yet").hint("DESCRIBE the tables it reads"));
-    };
-    let key = format!("PRI({})", table.primary_key.join(", "));
-    let mut lines = Vec::new();
-    let commented = table.columns.iter().any(|column| column.comment.is_some());
-    for column in table.columns.iter().filter(|column| keep(&column.name)) {
-        let watermark = table.watermark.as_ref().filter(|watermark| watermark.column == column.name);
-        let shown = if watermark.is_some() { " *ROWTIME*" } else { "" };
-        let extras = match &column.kind {
-            ColumnKind::Physical => None,
-            ColumnKind::Computed { expression } => Some(format!("AS {expression}")),
-            ColumnKind::Metadata { key, is_virtual } => {
-                let from = if *key == column.name { String::new() } else { format!(" FROM '{key}'") };
-                Some(format!("METADATA{from}{}", if *is_virtual { " VIRTUAL" } else { "" }))
-            }
-        };
-        let mut line = vec![
-            Some(column.name.clone()),
-            Some(format!("{}{shown}", column.sql_type)),
-            Some(if column.nullable { "TRUE" } else { "FALSE" }.to_string()),
-            table.primary_key.contains(&column.name).then(|| key.clone()),
-            extras,
-            watermark.map(|watermark| watermark.expression.clone()),
-        ];
-        if commented {
-            line.push(column.comment.clone());
+/// What there is in the database that is named, or in the current one.
+fn relations<'a>(state: &'a State, show: &Show) -> Result<BTreeMap<&'a str, &'a Relation>> {
+    match &show.name {
+        None => state.catalog.relations(state.catalog.current()),
+        Some(name) => {
+            let database = qualify_database(&state.catalog, name)?;
+            state.catalog.relations(&database).map_err(|error| error.at(Span::from_ast(name.span())))
         }
-        lines.push(line);
     }
-    let names = ["name", "type", "null", "key", "extras", "watermark", "comment"];
-    rows(&names[..if commented { 7 } else { 6 }], lines)
 }
 
-/// The statement that would create the table again.
-fn create_table(table: &TableDefinition) -> String {
-    let mut parts: Vec<String> = table.columns.iter().map(column).collect();
-    if let Some(watermark) = &table.watermark {
-        parts.push(format!("WATERMARK FOR `{}` AS {}", watermark.column, watermark.expression));
+/// `SHOW what name`.
+fn about(
+    state: &State,
+    what: &str,
+    name: &ObjectName,
+    keep: &dyn Fn(&str) -> bool,
+    view_columns: &dyn Fn(&QualifiedName) -> Result<ViewColumns>,
+) -> Result<Outcome> {
+    let place = Span::from_ast(name.span());
+    if what == "CREATE CATALOG" {
+        let alone = name_parts(name).last().copied().unwrap_or_default();
+        let described = state.catalog.catalog(alone).map_err(|error| error.at(place))?;
+        return text("result", std::iter::once(create_catalog(alone, described)));
     }
-    let quoted = |names: &[String]| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-    if !table.primary_key.is_empty() {
-        parts.push(format!("PRIMARY KEY ({}) NOT ENFORCED", quoted(&table.primary_key)));
-    }
-    let temporary = if table.temporary { "TEMPORARY " } else { "" };
-    let mut statement = format!("CREATE {temporary}TABLE `{}` (\n  {}\n)", table.name, parts.join(",\n  "));
-    if let Some(comment) = &table.comment {
-        statement += &format!(" COMMENT {}", literal(comment));
-    }
-    if !table.partitioned_by.is_empty() {
-        statement += &format!("\nPARTITIONED BY ({})", quoted(&table.partitioned_by));
-    }
-    let options: Vec<String> =
-        table.options.0.iter().map(|(key, value)| format!("  {} = {}", literal(key), literal(value))).collect();
-    statement + &format!("\nWITH (\n{}\n)", options.join(",\n"))
-}
-
-fn column(column: &crate::catalog::Column) -> String {
-    let not_null = if column.nullable { "" } else { " NOT NULL" };
-    let typed = |sql_type: &SqlType| format!("`{}` {sql_type}{not_null}", column.name);
-    let mut text = match &column.kind {
-        ColumnKind::Physical => typed(&column.sql_type),
-        ColumnKind::Computed { expression } => format!("`{}` AS {expression}", column.name),
-        ColumnKind::Metadata { key, is_virtual } => {
-            let from = if *key == column.name { String::new() } else { format!(" FROM {}", literal(key)) };
-            format!("{} METADATA{from}{}", typed(&column.sql_type), if *is_virtual { " VIRTUAL" } else { "" })
+    let (qualified, relation) = describe::find(state, name)?;
+    match (what, relation) {
+        ("COLUMNS", relation) => describe::described(&qualified, relation, keep, view_columns),
+        ("PARTITIONS", Relation::Table(table)) if table.partitioned_by.is_empty() => {
+            Err(Error::sql(format!("table '{}' is not partitioned", table.name)).at(place))
         }
-    };
-    if let Some(comment) = &column.comment {
-        text += &format!(" COMMENT {}", literal(comment));
+        // As in Flink, where a catalog in memory keeps none: they are found when the table is read.
+        ("PARTITIONS", Relation::Table(_)) => text("partition name", std::iter::empty()),
+        ("CREATE TABLE", Relation::Table(table)) => text("result", std::iter::once(create_table(&qualified, table))),
+        ("CREATE VIEW", Relation::View(view)) => {
+            let columns = view_columns(&qualified)?.columns;
+            text("result", std::iter::once(create_view(&qualified, view, &columns)))
+        }
+        (what, relation) => Err(Error::sql(format!("SHOW {what}: '{name}' is a {}", relation.noun())).at(place)),
     }
-    text
-}
-
-fn literal(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "''"))
 }
 
 /// Whether a name fits `[NOT] {LIKE|ILIKE} 'pattern'`.

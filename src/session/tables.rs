@@ -2,20 +2,19 @@
 
 use std::sync::Arc;
 
-use sqlparser::ast::{ObjectName, Spanned};
+use sqlparser::ast::{Ident, ObjectName, Query, Spanned};
 
+use super::alter::quoted_entry;
 use super::connectors::{PROGRAM_CONNECTOR, ProgramTable, SessionConnectors};
 use super::session::State;
-use crate::catalog::{
-    Column, ColumnKind, DEFAULT_CATALOG, Options, QualifiedName, Relation, TableDefinition, WatermarkDefinition,
-};
+use crate::catalog::{Column, ColumnKind, Options, Relation, TableDefinition, WatermarkDefinition};
 use crate::changelog::ChangelogMode;
 use crate::connectors::{self, ConnectorContext, Console};
 use crate::error::{Error, Result, Span};
 use crate::functions::FunctionSet;
-use crate::plan::{self, SourceFacts, TableFacts};
+use crate::plan::{self, SourceFacts, TableFacts, qualify};
 use crate::runtime::Connectors;
-use crate::sql::{CreateTable, CreateView, ObjectKind, OptionEntry};
+use crate::sql::{CreateFunction, CreateTable, CreateView, Insert, ObjectKind};
 use crate::types::SqlType;
 
 /// The parts of a [`ConnectorContext`] that do not depend on the table.
@@ -40,68 +39,69 @@ impl ConnectorFacts<'_> {
             zone: self.context.zone,
         }
     }
+
+    /// Options were checked when the table was declared; a hint may have changed them since.
+    fn check(&self, table: &TableDefinition) -> Result<()> {
+        match table.options.get("connector") {
+            Some(PROGRAM_CONNECTOR) => Ok(()),
+            _ => connectors::check_options(table),
+        }
+    }
 }
 
 impl TableFacts for ConnectorFacts<'_> {
     fn source(&self, table: &Arc<TableDefinition>) -> Result<SourceFacts> {
+        self.check(table)?;
         let source = self.connectors.source(table, &self.context(table))?;
         Ok(SourceFacts { mode: source.mode(), bounded: source.bounded() })
     }
 
     fn sink_accepts(&self, table: &Arc<TableDefinition>) -> Result<ChangelogMode> {
+        self.check(table)?;
         Ok(self.connectors.sink(table, &self.context(table))?.accepts())
     }
 }
 
-/// A name of one to three parts, completed.
-pub(super) fn qualify(state: &State, name: &ObjectName) -> Result<QualifiedName> {
-    let parts: Vec<String> = name.0.iter().map(|part| unquoted(&part.to_string())).collect();
-    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
-    state.catalog.qualify(&parts).map_err(|error| error.at(Span::from_ast(name.span())))
-}
-
-/// The last part of a name, without quotes.
-pub(super) fn last_name(name: &ObjectName) -> String {
-    name.0.last().map(|part| unquoted(&part.to_string())).unwrap_or_default()
-}
-
-fn unquoted(part: &str) -> String {
-    match part.strip_prefix('`').and_then(|rest| rest.strip_suffix('`')) {
-        Some(inner) => inner.replace("``", "`"),
-        None => part.to_string(),
+/// Declares a table; false if there was one and that is allowed.
+pub(super) fn create_table(state: &mut State, functions: &Arc<FunctionSet>, create: &CreateTable) -> Result<bool> {
+    let name = qualify(&state.catalog, &create.name)?;
+    if create.if_not_exists && state.catalog.get(&name).is_some_and(|there| there.temporary() == create.temporary) {
+        return Ok(false);
     }
-}
-
-pub(super) fn create_table(
-    state: &mut State,
-    functions: &Arc<FunctionSet>,
-    create: &CreateTable,
-) -> Result<&'static str> {
-    let name = qualify(state, &create.name)?;
-    let mut definition = plan::declare_table(create, &state.catalog, functions)?;
-    if let Some(like) = &create.like {
-        return Err(Error::sql("CREATE TABLE … LIKE is not supported yet").at(Span::from_ast(like.source.span())));
-    }
-    definition.name = name.object.clone();
+    let definition = plan::declare_table(create, &state.catalog, functions)?;
+    let place = Span::from_ast(create.name.span());
     connectors::check_options(&definition).map_err(|error| {
-        let place = option_span(create, error.message());
-        error.at(place)
+        let option = quoted_entry(&create.options, error.message());
+        error.at(option.or(place))
     })?;
     let relation = Relation::Table(Arc::new(definition));
-    let created = state
-        .catalog
-        .create(&name, relation, create.if_not_exists, create.or_replace)
-        .map_err(|error| error.at(Span::from_ast(create.name.span())))?;
-    Ok(if created { "Table created" } else { "Table exists already" })
+    let created = state.catalog.create(&name, relation, create.if_not_exists, create.or_replace);
+    created.map_err(|error| error.at(place))
 }
 
-/// The place of the option that an error quotes, or else of the table's name.
-fn option_span(create: &CreateTable, message: &str) -> Option<Span> {
-    let quoted: Vec<&str> = message.split('\'').skip(1).step_by(2).collect();
-    let names = |entry: &&OptionEntry| quoted.contains(&entry.key.as_str());
-    let holds = |entry: &&OptionEntry| quoted.contains(&entry.value.as_str());
-    let entry = create.options.iter().find(names).or_else(|| create.options.iter().find(holds));
-    entry.and_then(|entry| entry.span).or_else(|| Span::from_ast(create.name.span()))
+/// The `INSERT` that fills a table created `AS query`. Into a table that was there before, columns go by position.
+pub(super) fn insert_of(
+    state: &State,
+    functions: &Arc<FunctionSet>,
+    create: &CreateTable,
+    query: &Query,
+    created: bool,
+) -> Result<Insert> {
+    let mut columns = Vec::new();
+    if created {
+        let given = plan::query_columns(query, &state.catalog, functions)?;
+        columns = given.into_iter().map(|column| Ident::with_quote('`', column.name)).collect();
+    }
+    Ok(Insert {
+        target: create.name.clone(),
+        columns,
+        partition: Vec::new(),
+        overwrite: false,
+        text: format!("INSERT INTO {} {query}", create.name),
+        source: Box::new(query.clone()),
+        on_conflict: None,
+        hints: Vec::new(),
+    })
 }
 
 pub(super) fn create_view(
@@ -109,7 +109,7 @@ pub(super) fn create_view(
     functions: &Arc<FunctionSet>,
     create: &CreateView,
 ) -> Result<&'static str> {
-    let name = qualify(state, &create.name)?;
+    let name = qualify(&state.catalog, &create.name)?;
     let definition = plan::declare_view(create, &state.catalog, functions)?;
     let relation = Relation::View(Arc::new(definition));
     let created = state
@@ -117,6 +117,18 @@ pub(super) fn create_view(
         .create(&name, relation, create.if_not_exists, create.or_replace)
         .map_err(|error| error.at(Span::from_ast(create.name.span())))?;
     Ok(if created { "View created" } else { "View exists already" })
+}
+
+pub(super) fn create_function(
+    state: &mut State,
+    functions: &Arc<FunctionSet>,
+    create: &CreateFunction,
+) -> Result<&'static str> {
+    let name = qualify(&state.catalog, &create.name)?;
+    let definition = plan::declare_function(create, &state.catalog, functions)?;
+    let created = state.catalog.create_function(&name, definition, create.if_not_exists);
+    let created = created.map_err(|error| error.at(Span::from_ast(create.name.span())))?;
+    Ok(if created { "Function created" } else { "Function exists already" })
 }
 
 pub(super) fn drop(
@@ -130,7 +142,7 @@ pub(super) fn drop(
     match object {
         ObjectKind::Table | ObjectKind::View => {
             let view = object == ObjectKind::View;
-            let qualified = qualify(state, name)?;
+            let qualified = qualify(&state.catalog, name)?;
             let dropped =
                 state.catalog.drop(&qualified, view, temporary, if_exists).map_err(|error| error.at(place))?;
             if dropped && !view {
@@ -138,19 +150,13 @@ pub(super) fn drop(
             }
             Ok(if view { "View dropped" } else { "Table dropped" })
         }
-        ObjectKind::Database => Err(Error::bug("databases are dropped elsewhere")),
-        ObjectKind::Function => Err(Error::sql("DROP FUNCTION is not supported yet").at(place)),
-        ObjectKind::Catalog => Err(Error::sql("DROP CATALOG is not supported yet").at(place)),
+        ObjectKind::Database | ObjectKind::Catalog => Err(Error::bug("these are dropped elsewhere")),
+        ObjectKind::Function => {
+            let qualified = qualify(&state.catalog, name)?;
+            let dropped = state.catalog.drop_function(&qualified, if_exists).map_err(|error| error.at(place))?;
+            Ok(if dropped { "Function dropped" } else { "No such function" })
+        }
     }
-}
-
-pub(super) fn use_catalog(name: &ObjectName) -> Result<()> {
-    if last_name(name) == DEFAULT_CATALOG {
-        return Ok(());
-    }
-    Err(Error::sql(format!("there is no catalog '{}'", last_name(name)))
-        .at(Span::from_ast(name.span()))
-        .hint(format!("the catalog is '{DEFAULT_CATALOG}'")))
 }
 
 /// The declaration of a program's table.
@@ -178,6 +184,7 @@ pub(super) fn program_table(name: &str, table: &ProgramTable) -> Result<TableDef
             expression: expression.to_string(),
         }),
         primary_key: table.key().to_vec(),
+        primary_key_name: None,
         partitioned_by: Vec::new(),
         options: Options([("connector".to_string(), PROGRAM_CONNECTOR.to_string())].into()),
         comment: None,

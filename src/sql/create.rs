@@ -1,6 +1,6 @@
 //! `CREATE TABLE`, `CREATE VIEW`, `CREATE DATABASE`.
 
-use sqlparser::ast::Ident;
+use sqlparser::ast::{Ident, ObjectName};
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::Token;
 
@@ -35,10 +35,14 @@ pub(super) fn create(parser: &mut Parser, piece: &Piece) -> Parse<Statement> {
     if !or_replace && !temporary && accept(parser, &["DATABASE"]) {
         return create_database(parser);
     }
+    if !or_replace && !temporary && accept(parser, &["CATALOG"]) {
+        return create_catalog(parser);
+    }
     accept(parser, &["OR", "ALTER"]);
     accept(parser, &["SYSTEM"]);
     let kinds = ["CATALOG", "FUNCTION", "MODEL", "CONNECTION", "MATERIALIZED"];
     match accept_one(parser, &kinds) {
+        Some("FUNCTION") => create_function(parser, piece, prefix),
         Some("MATERIALIZED") => Ok(unsupported(parser, "CREATE MATERIALIZED TABLE", piece)),
         Some(kind) => Ok(unsupported(parser, &format!("CREATE {kind}"), piece)),
         None => Err(expected(parser, "TABLE, VIEW or DATABASE after CREATE")),
@@ -48,10 +52,42 @@ pub(super) fn create(parser: &mut Parser, piece: &Piece) -> Parse<Statement> {
 fn create_database(parser: &mut Parser) -> Parse<Statement> {
     let if_not_exists = accept(parser, &["IF", "NOT", "EXISTS"]);
     let name = object_name(parser, "the name of the database")?;
-    // In memory there is nothing that a comment or options could change.
-    comment(parser)?;
-    options(parser)?;
-    Ok(Statement::CreateDatabase { name, if_not_exists })
+    let comment = comment(parser)?;
+    Ok(Statement::CreateDatabase { name, if_not_exists, comment, options: options(parser)? })
+}
+
+fn create_catalog(parser: &mut Parser) -> Parse<Statement> {
+    let if_not_exists = accept(parser, &["IF", "NOT", "EXISTS"]);
+    let name = object_name(parser, "the name of the catalog")?;
+    let comment = comment(parser)?;
+    Ok(Statement::CreateCatalog { name, if_not_exists, comment, options: options(parser)? })
+}
+
+/// A body in quotes is the name of a Java class, as Flink has it: there is no JVM here that could load it.
+fn create_function(parser: &mut Parser, piece: &Piece, prefix: Prefix) -> Parse<Statement> {
+    let if_not_exists = accept(parser, &["IF", "NOT", "EXISTS"]);
+    let name = object_name(parser, "the name of the function")?;
+    let mut parameters = Vec::new();
+    let named = token_at(parser, 0, &Token::LParen);
+    if named && token_at(parser, 1, &Token::RParen) {
+        parser.advance_token();
+        parser.advance_token();
+    } else if named {
+        parameters = list(parser, |parser| Ok((new_name(parser, "a parameter")?, parse_type(parser)?.0)))?;
+    }
+    let returns = if accept(parser, &["RETURNS"]) { Some(parse_type(parser)?.0) } else { None };
+    require(parser, &["AS"])?;
+    if matches!(parser.peek_token_ref().token, Token::SingleQuotedString(_)) {
+        return Ok(unsupported(parser, "CREATE FUNCTION", piece));
+    }
+    if !named {
+        let message = "a function whose body is an expression has parameters";
+        return Err(refuse(parser.peek_token_ref(), message, "CREATE FUNCTION f(a INT) AS a + 1, or f() for none"));
+    }
+    let body = expression(parser)?;
+    let Prefix { temporary, .. } = prefix;
+    let function = CreateFunction { name, temporary, if_not_exists, parameters, returns, body };
+    Ok(Statement::CreateFunction(Box::new(function)))
 }
 
 fn create_view(parser: &mut Parser, piece: &Piece, prefix: Prefix) -> Parse<Statement> {
@@ -77,21 +113,10 @@ fn create_view(parser: &mut Parser, piece: &Piece, prefix: Prefix) -> Parse<Stat
 
 fn create_table(parser: &mut Parser, prefix: Prefix) -> Parse<Statement> {
     let if_not_exists = accept(parser, &["IF", "NOT", "EXISTS"]);
-    let mut table = CreateTable {
-        name: object_name(parser, "the name of the table")?,
-        temporary: prefix.temporary,
-        if_not_exists,
-        or_replace: prefix.or_replace,
-        columns: vec![],
-        column_order: vec![],
-        watermark: None,
-        primary_key: vec![],
-        comment: None,
-        partitioned_by: vec![],
-        options: vec![],
-        like: None,
-        query: None,
-    };
+    let mut table = blank_table(object_name(parser, "the name of the table")?);
+    table.temporary = prefix.temporary;
+    table.if_not_exists = if_not_exists;
+    table.or_replace = prefix.or_replace;
     let names_only = matches!(parser.peek_nth_token_ref(1).token, Token::Word(_))
         && matches!(parser.peek_nth_token_ref(2).token, Token::Comma | Token::RParen);
     let start = parser.peek_nth_token_ref(1).clone();
@@ -122,6 +147,26 @@ fn create_table(parser: &mut Parser, prefix: Prefix) -> Parse<Statement> {
     Ok(Statement::CreateTable(Box::new(table)))
 }
 
+/// A table of which nothing but the name is known.
+pub(super) fn blank_table(name: ObjectName) -> CreateTable {
+    CreateTable {
+        name,
+        temporary: false,
+        if_not_exists: false,
+        or_replace: false,
+        columns: vec![],
+        column_order: vec![],
+        watermark: None,
+        primary_key: vec![],
+        primary_key_name: None,
+        comment: None,
+        partitioned_by: vec![],
+        options: vec![],
+        like: None,
+        query: None,
+    }
+}
+
 fn misplaced_clause(parser: &Parser) -> sqlparser::parser::ParserError {
     let clauses = ["COMMENT", "PARTITIONED", "WITH"];
     match clauses.iter().find(|clause| at(parser, &[clause])) {
@@ -134,7 +179,7 @@ fn misplaced_clause(parser: &Parser) -> sqlparser::parser::ParserError {
 }
 
 /// A column, the watermark or a constraint.
-fn table_element(parser: &mut Parser, table: &mut CreateTable) -> Parse<()> {
+pub(super) fn table_element(parser: &mut Parser, table: &mut CreateTable) -> Parse<()> {
     if accept(parser, &["WATERMARK", "FOR"]) {
         return watermark(parser, table);
     }
@@ -142,7 +187,7 @@ fn table_element(parser: &mut Parser, table: &mut CreateTable) -> Parse<()> {
         at(parser, &["CONSTRAINT"]) && word_at(parser, 2).is_some_and(|word| is_constraint(word, parser, 3));
     if constraint {
         parser.advance_token();
-        name(parser, "the name of the constraint")?;
+        table.primary_key_name = Some(name(parser, "the name of the constraint")?);
         return table_constraint(parser, table);
     }
     if word_at(parser, 0).is_some_and(|word| is_constraint(word, parser, 1)) {
@@ -254,7 +299,7 @@ fn physical_or_metadata(parser: &mut Parser, column: &Ident, table: &mut CreateT
     let start = parser.peek_token_ref().clone();
     if at(parser, &["CONSTRAINT"]) {
         parser.advance_token();
-        name(parser, "the name of the constraint")?;
+        table.primary_key_name = Some(name(parser, "the name of the constraint")?);
     }
     if accept(parser, &["PRIMARY", "KEY"]) {
         not_enforced(parser)?;

@@ -4,7 +4,9 @@ use sqlparser::ast::Expr;
 use sqlparser::dialect::Dialect;
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::Token;
 
+use super::keywords::is_reserved;
 use super::{expression, infix};
 
 /// Flink SQL: names in backticks, strings in single quotes, names case-sensitive, keywords not.
@@ -60,6 +62,14 @@ impl Dialect for FlinkDialect {
     /// `SELECT /*+ STATE_TTL('a' = '1d') */ …`.
     fn supports_comment_optimizer_hint(&self) -> bool {
         true
+    }
+
+    /// `AS word`: reserved words need backticks there too. The word has just been stepped over.
+    fn is_select_item_alias(&self, explicit: bool, keyword: &Keyword, parser: &mut Parser) -> bool {
+        match &parser.get_current_token().token {
+            Token::Word(word) if explicit => word.quote_style.is_some() || !is_reserved(&word.value),
+            _ => self.is_column_alias(keyword, parser),
+        }
     }
 
     /// Words with a grammar of their own. When that grammar does not fit, they are not tried again as plain names:

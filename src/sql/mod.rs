@@ -15,6 +15,7 @@
 //! tree reads back as the same tree; computed columns and watermarks are kept as such text. (One exception: `sqlparser`
 //! prints the alias of a versioned table before `FOR SYSTEM_TIME AS OF`; views keep their query as it was written.)
 
+mod alter;
 mod create;
 mod cursor;
 mod depth;
@@ -40,7 +41,7 @@ use sqlparser::parser::Parser;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 pub(crate) use expression::{TABLE_ARGUMENT, call, text as text_literal};
-pub(crate) use rewrite::table_hints;
+pub(crate) use rewrite::{quoted_text, table_hints};
 pub use statement::*;
 pub(crate) use type_syntax::sql_type_of;
 

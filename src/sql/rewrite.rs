@@ -69,9 +69,22 @@ impl VisitorMut for Normalize {
     fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<Error> {
         if let Expr::Function(call) = expression {
             group_window_property(call);
+            if counts_nothing(call) {
+                let span = call.span();
+                return ControlFlow::Break(
+                    Error::sql("COUNT takes an argument")
+                        .at((span.start.line > 0).then(|| span_between(span, span)))
+                        .hint("COUNT(*) counts rows, COUNT(column) those in which it is not NULL"),
+                );
+            }
         }
         ControlFlow::Continue(())
     }
+}
+
+/// Whether the call is `COUNT()`.
+fn counts_nothing(call: &Function) -> bool {
+    is_named(&call.name, "COUNT") && matches!(&call.args, FunctionArguments::List(list) if list.args.is_empty())
 }
 
 /// `TUMBLE_START(args)` becomes `TUMBLE_START(TUMBLE(args))`.
@@ -150,6 +163,29 @@ fn unnest(factor: &mut TableFactor) {
     let Some(array_exprs) = array_exprs else { return };
     let alias = alias.take();
     *factor = TableFactor::UNNEST { alias, array_exprs, with_offset: false, with_offset_alias: None, with_ordinality };
+}
+
+/// The text of an expression with every column in backticks, as computed columns and watermarks are kept and shown.
+pub(crate) fn quoted_text(expression: &Expr) -> String {
+    let mut expression = expression.clone();
+    // Quoting never stops early.
+    let _ = expression.visit(&mut QuoteColumns);
+    expression.to_string()
+}
+
+struct QuoteColumns;
+
+impl VisitorMut for QuoteColumns {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
+        match expression {
+            Expr::Identifier(name) => name.quote_style = Some('`'),
+            Expr::CompoundIdentifier(names) => names.iter_mut().for_each(|name| name.quote_style = Some('`')),
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
 }
 
 /// The options that `OPTIONS` hints on a table give, in order.

@@ -14,6 +14,7 @@ use crate::error::nearest;
 const SHOWN: &[(&[&str], bool)] = &[
     (&["CREATE", "TABLE"], true),
     (&["CREATE", "VIEW"], true),
+    (&["CREATE", "CATALOG"], true),
     (&["CURRENT", "CATALOG"], false),
     (&["CURRENT", "DATABASE"], false),
     (&["USER", "FUNCTIONS"], false),
@@ -23,21 +24,20 @@ const SHOWN: &[(&[&str], bool)] = &[
     (&["VIEWS"], false),
     (&["FUNCTIONS"], false),
     (&["COLUMNS"], false),
+    (&["PARTITIONS"], true),
+    (&["JOBS"], false),
+    (&["FULL", "MODULES"], false),
+    (&["MODULES"], false),
 ];
 
 /// What Flink can show and we have not.
 const NOT_SHOWN: &[&[&str]] = &[
     &["CREATE", "MATERIALIZED", "TABLE"],
-    &["CREATE", "CATALOG"],
     &["CREATE", "MODEL"],
     &["MATERIALIZED", "TABLES"],
-    &["FULL", "MODULES"],
-    &["MODULES"],
     &["PROCEDURES"],
     &["MODELS"],
-    &["PARTITIONS"],
     &["JARS"],
-    &["JOBS"],
 ];
 
 /// `SHOW what [name] [{FROM | IN} name] [[NOT] {LIKE | ILIKE} 'pattern']`; the word SHOW is behind us.
@@ -80,13 +80,19 @@ fn pattern(parser: &mut Parser) -> Parse<Pattern> {
 
 /// `[EXTENDED] name`; the word DESCRIBE is behind us.
 pub(super) fn describe(parser: &mut Parser, piece: &Piece) -> Parse<Statement> {
-    for kind in ["CATALOG", "DATABASE", "FUNCTION", "MODEL", "JOB"] {
-        let more = !matches!(parser.peek_nth_token_ref(1).token, Token::EOF | Token::Period);
+    let more = !matches!(parser.peek_nth_token_ref(1).token, Token::EOF | Token::Period);
+    for (kind, catalog) in [("CATALOG", true), ("DATABASE", false)] {
+        if more && accept(parser, &[kind]) {
+            let extended = accept(parser, &["EXTENDED"]);
+            let name = object_name(parser, "a name")?;
+            return Ok(Statement::DescribeSpace { catalog, name, extended });
+        }
+    }
+    for kind in ["FUNCTION", "MODEL", "JOB"] {
         if more && at(parser, &[kind]) {
             return Ok(unsupported(parser, &format!("DESCRIBE {kind}"), piece));
         }
     }
-    let more = !matches!(parser.peek_nth_token_ref(1).token, Token::EOF | Token::Period);
     let extended = more && accept(parser, &["EXTENDED"]);
     Ok(Statement::Describe { name: object_name(parser, "the name of a table or view")?, extended })
 }

@@ -30,6 +30,41 @@ pub enum Statement {
         name: ObjectName,
         /// `IF NOT EXISTS`
         if_not_exists: bool,
+        /// `COMMENT '…'`
+        comment: Option<String>,
+        /// `WITH (…)`
+        options: Vec<OptionEntry>,
+    },
+    /// `CREATE CATALOG`
+    CreateCatalog {
+        /// Its name.
+        name: ObjectName,
+        /// `IF NOT EXISTS`
+        if_not_exists: bool,
+        /// `COMMENT '…'`
+        comment: Option<String>,
+        /// `WITH (…)`
+        options: Vec<OptionEntry>,
+    },
+    /// `CREATE FUNCTION f(a INT) AS expression`
+    CreateFunction(Box<CreateFunction>),
+    /// `ALTER TABLE`
+    AlterTable(Box<AlterTable>),
+    /// `ALTER VIEW`
+    AlterView {
+        /// The view.
+        name: ObjectName,
+        /// `IF EXISTS`
+        if_exists: bool,
+        /// What is to change.
+        change: ViewChange,
+    },
+    /// `ALTER DATABASE db SET (…)`
+    AlterDatabase {
+        /// The database.
+        name: ObjectName,
+        /// The options.
+        options: Vec<OptionEntry>,
     },
     /// `DROP …`
     Drop {
@@ -72,6 +107,15 @@ pub enum Statement {
     /// `DESCRIBE t`
     Describe {
         /// The table or view.
+        name: ObjectName,
+        /// `EXTENDED`
+        extended: bool,
+    },
+    /// `DESCRIBE {CATALOG | DATABASE} name`
+    DescribeSpace {
+        /// Whether it names a catalog.
+        catalog: bool,
+        /// The name.
         name: ObjectName,
         /// `EXTENDED`
         extended: bool,
@@ -133,6 +177,8 @@ pub struct CreateTable {
     pub watermark: Option<WatermarkDeclaration>,
     /// `PRIMARY KEY (…) NOT ENFORCED`, on a column or apart; empty if none.
     pub primary_key: Vec<Ident>,
+    /// `CONSTRAINT name PRIMARY KEY …`
+    pub primary_key_name: Option<Ident>,
     /// `COMMENT '…'`
     pub comment: Option<String>,
     /// `PARTITIONED BY (…)`
@@ -143,6 +189,88 @@ pub struct CreateTable {
     pub like: Option<Like>,
     /// `AS query`
     pub query: Option<Box<Query>>,
+}
+
+/// `CREATE FUNCTION` with an expression for a body.
+#[derive(Debug, Clone)]
+pub struct CreateFunction {
+    /// Its name.
+    pub name: ObjectName,
+    /// `TEMPORARY`
+    pub temporary: bool,
+    /// `IF NOT EXISTS`
+    pub if_not_exists: bool,
+    /// `(a INT, b STRING)`; empty if there are none.
+    pub parameters: Vec<(Ident, SqlType)>,
+    /// `RETURNS type`
+    pub returns: Option<SqlType>,
+    /// The body.
+    pub body: Expr,
+}
+
+/// `ALTER TABLE`.
+#[derive(Debug, Clone)]
+pub struct AlterTable {
+    /// The table.
+    pub name: ObjectName,
+    /// `IF EXISTS`
+    pub if_exists: bool,
+    /// What is to change.
+    pub change: TableChange,
+}
+
+/// What `ALTER TABLE` changes.
+#[derive(Debug, Clone)]
+pub enum TableChange {
+    /// `ADD (…)`
+    Add(TableElements),
+    /// `MODIFY (…)`
+    Modify(TableElements),
+    /// `DROP (a, b)`
+    DropColumns(Vec<Ident>),
+    /// `DROP PRIMARY KEY`, or `DROP CONSTRAINT name`
+    DropPrimaryKey(Option<Ident>),
+    /// `DROP WATERMARK`
+    DropWatermark,
+    /// `RENAME a TO b`
+    RenameColumn(Ident, Ident),
+    /// `RENAME TO name`
+    Rename(ObjectName),
+    /// `SET (…)`
+    Set(Vec<OptionEntry>),
+    /// `RESET ('key', …)`
+    Reset(Vec<String>),
+}
+
+/// Columns, watermark and key of `ALTER TABLE … ADD` and `MODIFY`.
+#[derive(Debug, Clone)]
+pub struct TableElements {
+    /// Columns, each with its place if one is given.
+    pub columns: Vec<(ColumnDeclaration, Option<ColumnPlace>)>,
+    /// `WATERMARK FOR column AS expression`
+    pub watermark: Option<WatermarkDeclaration>,
+    /// `PRIMARY KEY (…) NOT ENFORCED`; empty if none.
+    pub primary_key: Vec<Ident>,
+    /// `CONSTRAINT name`
+    pub primary_key_name: Option<Ident>,
+}
+
+/// Where `ALTER TABLE` puts a column.
+#[derive(Debug, Clone)]
+pub enum ColumnPlace {
+    /// `FIRST`
+    First,
+    /// `AFTER column`
+    After(Ident),
+}
+
+/// What `ALTER VIEW` changes.
+#[derive(Debug, Clone)]
+pub enum ViewChange {
+    /// `RENAME TO name`
+    Rename(ObjectName),
+    /// `AS query`, and the query's text as written.
+    Query(Box<Query>, String),
 }
 
 /// `LIKE source (INCLUDING ALL, EXCLUDING OPTIONS, …)`.

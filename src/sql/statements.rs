@@ -4,6 +4,7 @@ use sqlparser::ast::{Expr, Query};
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Span as TokenSpan, Token};
 
+use super::alter::alter;
 use super::create::{create, option_entry};
 use super::cursor::{
     Parse, accept, accept_one, at, at_end, list, name, object_name, require, require_token, string, token_at, word_at,
@@ -16,13 +17,6 @@ use crate::error::Error;
 
 /// Statements that are known but cannot be run, by their first words; the longest match names them.
 const UNSUPPORTED: &[&[&str]] = &[
-    &["ALTER", "MATERIALIZED", "TABLE"],
-    &["ALTER", "TABLE"],
-    &["ALTER", "VIEW"],
-    &["ALTER", "DATABASE"],
-    &["ALTER", "FUNCTION"],
-    &["ALTER", "CATALOG"],
-    &["ALTER", "MODEL"],
     &["REPLACE", "TABLE"],
     &["COMPILE", "AND", "EXECUTE", "PLAN"],
     &["COMPILE", "PLAN"],
@@ -39,7 +33,6 @@ const UNSUPPORTED: &[&[&str]] = &[
     &["ADD", "JAR"],
     &["REMOVE", "JAR"],
     &["MERGE"],
-    &["SHOW", "JOBS"],
 ];
 
 /// Whatever one statement can be.
@@ -61,6 +54,7 @@ pub(super) fn statement(parser: &mut Parser, piece: &Piece) -> Parse<Statement> 
             parser.advance_token();
             match word.as_str() {
                 "CREATE" => create(parser, piece),
+                "ALTER" => alter(parser, piece),
                 "DROP" => drop_object(parser, piece),
                 "EXECUTE" if at(parser, &["INSERT"]) => Ok(Statement::Insert(Box::new(insert(parser, piece)?))),
                 "EXECUTE" => statement_set(parser, piece),

@@ -189,15 +189,50 @@ fn small_statements() {
 }
 
 #[test]
+fn changes_to_tables_and_views_read() {
+    let change = |sql: &str| match parse(sql) {
+        Statement::AlterTable(alter) => alter.change,
+        other => panic!("{sql}: {other:?}"),
+    };
+    let TableChange::Add(elements) = change(
+        "ALTER TABLE t ADD (COLUMN a INT FIRST, b AS a + 1 AFTER a, c STRING METADATA, \
+         WATERMARK FOR ts AS ts, CONSTRAINT k PRIMARY KEY (a) NOT ENFORCED)",
+    ) else {
+        panic!("ADD");
+    };
+    let places: Vec<_> = elements.columns.iter().map(|(column, place)| (&*column.name.value, place)).collect();
+    assert!(matches!(
+        places.as_slice(),
+        [("a", Some(ColumnPlace::First)), ("b", Some(ColumnPlace::After(_))), ("c", None)]
+    ));
+    assert!(elements.watermark.is_some() && elements.primary_key.len() == 1 && elements.primary_key_name.is_some());
+    assert!(matches!(change("ALTER TABLE t MODIFY a BIGINT"), TableChange::Modify(_)));
+    assert!(matches!(change("ALTER TABLE t DROP (a, b)"), TableChange::DropColumns(columns) if columns.len() == 2));
+    assert!(matches!(change("ALTER TABLE t DROP PRIMARY KEY"), TableChange::DropPrimaryKey(None)));
+    assert!(matches!(change("ALTER TABLE t DROP CONSTRAINT k"), TableChange::DropPrimaryKey(Some(_))));
+    assert!(matches!(change("ALTER TABLE t DROP WATERMARK"), TableChange::DropWatermark));
+    assert!(matches!(change("ALTER TABLE t RENAME a TO b"), TableChange::RenameColumn(..)));
+    assert!(matches!(change("ALTER TABLE t RENAME TO u"), TableChange::Rename(_)));
+    assert!(matches!(change("ALTER TABLE t RESET ('a')"), TableChange::Reset(_)));
+    assert!(matches!(parse("ALTER VIEW v RENAME TO w"), Statement::AlterView { change: ViewChange::Rename(_), .. }));
+    let Statement::AlterView { change: ViewChange::Query(_, text), .. } = parse("ALTER VIEW v AS SELECT a FROM t")
+    else {
+        panic!("ALTER VIEW");
+    };
+    assert_eq!(text, "SELECT a FROM t");
+    assert!(matches!(parse("DESCRIBE CATALOG EXTENDED c"), Statement::DescribeSpace { extended: true, .. }));
+}
+
+#[test]
 fn later_work_is_named() {
     for (sql, name) in [
-        ("ALTER TABLE t ADD (a INT)", "ALTER TABLE"),
-        ("CREATE CATALOG c WITH ('type' = 'x')", "CREATE CATALOG"),
+        ("ALTER TABLE t ADD PARTITION (a = 1)", "ALTER TABLE … PARTITION"),
+        ("ALTER MODEL m SET ('a' = 'b')", "ALTER MODEL"),
         ("CREATE TEMPORARY SYSTEM FUNCTION f AS 'x' LANGUAGE JAVA", "CREATE FUNCTION"),
         ("CREATE MATERIALIZED TABLE m AS SELECT 1", "CREATE MATERIALIZED TABLE"),
         ("COMPILE PLAN 'f' FOR INSERT INTO t SELECT 1", "COMPILE PLAN"),
         ("ADD JAR '/x.jar'", "ADD JAR"),
-        ("SHOW JOBS", "SHOW JOBS"),
+        ("SHOW JARS", "SHOW JARS"),
         ("STOP JOB 'x' WITH SAVEPOINT", "STOP JOB"),
         ("DELETE FROM t WHERE a = 1", "DELETE"),
         (

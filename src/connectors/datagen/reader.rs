@@ -152,6 +152,7 @@ mod tests {
             columns: columns.iter().map(column).collect(),
             watermark: None,
             primary_key: Vec::new(),
+            primary_key_name: None,
             partitioned_by: Vec::new(),
             options: Options(given.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()),
             comment: None,

@@ -9,11 +9,12 @@ use arrow::datatypes::{Schema, SchemaRef};
 use super::listing::{FoundFile, Listing};
 use super::reader::{FileReader, Split};
 use super::{partition, path_of};
-use crate::catalog::{ColumnKind, Options};
+use crate::catalog::{Column, ColumnKind, Options};
 use crate::changelog::ChangelogMode;
 use crate::connectors::{ConnectorContext, Source, SourceReader, SplitPosition, format_of};
 use crate::error::{Error, Result, nearest};
 use crate::formats::{Decoder, Format, Wanted};
+use crate::types::SqlType;
 
 /// A file larger than this is read by several subtasks, a range each, when it may be.
 const RANGE_BYTES: u64 = 8 << 20;
@@ -67,7 +68,7 @@ impl FileSource {
         for column in &table.columns {
             match &column.kind {
                 ColumnKind::Computed { .. } => {}
-                ColumnKind::Metadata { key, .. } => origins.push(Origin::Metadata(metadata_key(key, &column.name)?)),
+                ColumnKind::Metadata { key, .. } => origins.push(Origin::Metadata(metadata_key(key, column)?)),
                 ColumnKind::Physical => match table.partitioned_by.iter().position(|name| *name == column.name) {
                     Some(index) => origins.push(Origin::Partition(index)),
                     None => {
@@ -100,7 +101,12 @@ impl FileSource {
     }
 }
 
-fn metadata_key(key: &str, column: &str) -> Result<usize> {
+fn metadata_key(key: &str, column: &Column) -> Result<usize> {
+    let Column { name: column, sql_type, .. } = column;
+    if matches!(sql_type, SqlType::Array(_) | SqlType::Map(..) | SqlType::Multiset(_) | SqlType::Row(_)) {
+        return Err(Error::sql(format!("column '{column}': metadata '{key}' is one value and no {sql_type}"))
+            .hint("declare it as STRING, BIGINT or TIMESTAMP_LTZ(3)"));
+    }
     METADATA_KEYS.iter().position(|known| *known == key).ok_or_else(|| {
         let error = Error::sql(format!("column '{column}': connector 'filesystem' has no metadata '{key}'"));
         error.hint(match nearest(key, METADATA_KEYS) {

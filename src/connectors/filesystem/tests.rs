@@ -42,6 +42,7 @@ fn table(columns: Vec<Column>, partitioned_by: &[&str], given: &[(&str, &str)]) 
         columns,
         watermark: None,
         primary_key: Vec::new(),
+        primary_key_name: None,
         partitioned_by: partitioned_by.iter().map(|name| name.to_string()).collect(),
         options: Options(options),
         comment: None,

@@ -19,7 +19,10 @@
 //! | `JSON_VALUE(…)` and the like | as `functions` takes their clauses |
 
 mod json;
+mod names;
 mod places;
+
+pub(super) use names::repeated_column;
 
 use std::ops::ControlFlow;
 
@@ -45,6 +48,7 @@ const ROW_OPERAND_BYTES: usize = 4_096;
 /// If a literal or a type in it is none.
 pub(super) fn query(query: &Query, known: Known<'_>) -> Result<Query> {
     let mut query = query.clone();
+    names::rename_repeated(&mut query.body);
     match VisitMut::visit(&mut query, &mut Rewrite(known)) {
         ControlFlow::Continue(()) => Ok(query),
         ControlFlow::Break(error) => Err(error),

@@ -8,6 +8,7 @@ use datafusion_expr::{Expr, ExprSchemable, LogicalPlan};
 
 use super::{Facts, Translation, Windows, forward};
 use crate::error::{Error, Result};
+use crate::functions::NOT_NULL;
 use crate::plan::stream::{NodeId, NodeKind};
 use crate::types::WindowColumn;
 
@@ -40,12 +41,25 @@ impl Translation<'_> {
         projection: Vec<Expr>,
         schema: SchemaRef,
     ) -> Result<NodeId> {
-        reject_subqueries(condition.iter().chain(&projection))?;
-        let sources: Vec<Option<usize>> = projection.iter().map(|e| column_index(e, &input_schema)).collect();
-        let identity = sources.iter().enumerate().all(|(index, source)| *source == Some(index));
-        if condition.is_none() && identity && sources.len() == input_schema.fields().len() {
+        let sources = projection.iter().map(|expression| column_index(expression, &input_schema));
+        let identity = sources.enumerate().all(|(index, source)| source == Some(index));
+        if condition.is_none() && identity && projection.len() == input_schema.fields().len() {
             return Ok(input);
         }
+        self.add_calc(input, input_schema, condition, projection, schema)
+    }
+
+    /// Adds a `Calc`, even if it changes but the columns' names.
+    pub(super) fn add_calc(
+        &mut self,
+        input: NodeId,
+        input_schema: DFSchemaRef,
+        condition: Option<Expr>,
+        projection: Vec<Expr>,
+        schema: SchemaRef,
+    ) -> Result<NodeId> {
+        reject_subqueries(condition.iter().chain(&projection))?;
+        let sources: Vec<Option<usize>> = projection.iter().map(|e| column_index(e, &input_schema)).collect();
         let node = self.node(input);
         let moved = |columns: &[usize]| -> Vec<usize> {
             let from_input = |source: &Option<usize>| source.is_some_and(|source| columns.contains(&source));
@@ -123,6 +137,7 @@ impl Translation<'_> {
 /// The column an expression passes through unchanged, under whatever name.
 pub(super) fn column_index(expression: &Expr, schema: &DFSchema) -> Option<usize> {
     match expression {
+        Expr::ScalarFunction(call) if call.name() == NOT_NULL => column_index(call.args.first()?, schema),
         Expr::Alias(alias) => column_index(&alias.expr, schema),
         Expr::Column(column) => schema.maybe_index_of_column(column),
         _ => None,

@@ -14,7 +14,7 @@ mod leaf;
 mod monotone;
 mod sink;
 
-pub(super) use sink::Target;
+pub(super) use sink::{StaticPartition, Target};
 
 use std::collections::HashMap;
 use std::sync::Arc;

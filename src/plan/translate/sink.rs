@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use datafusion_expr::{Expr, LogicalPlan};
+use arrow::datatypes::SchemaRef;
+use datafusion_expr::{Expr, ExprSchemable, LogicalPlan};
 
 use super::{Facts, Translation, forward};
 use crate::catalog::TableDefinition;
 use crate::changelog::{ChangelogMode, Kind};
 use crate::error::{Error, Result, Span, nearest};
-use crate::functions::{self, FunctionSet};
+use crate::functions::{self, FunctionSet, NOT_NULL};
 use crate::plan::error::unwrap;
 use crate::plan::expressions::{call, convert};
 use crate::plan::stream::{NodeId, NodeKind};
@@ -20,7 +21,14 @@ pub(in crate::plan) struct Target<'a> {
     /// The columns named after the table; empty: all.
     pub columns: Vec<(String, Option<Span>)>,
     /// Constant columns of `PARTITION (…)`.
-    pub partition: Vec<(String, Expr)>,
+    pub partition: Vec<StaticPartition>,
+}
+
+/// `column = value` of `PARTITION (…)`.
+pub(in crate::plan) struct StaticPartition {
+    pub column: String,
+    pub value: Expr,
+    pub span: Option<Span>,
 }
 
 impl Translation<'_> {
@@ -43,7 +51,7 @@ impl Translation<'_> {
         let input = self.relation(plan)?;
         let sink_schema = target.table.sink_schema();
         let assigned = assign(plan, target, functions)?;
-        let prepared = self.project(input, Arc::clone(plan.schema()), None, assigned, Arc::clone(&sink_schema))?;
+        let prepared = self.prepare(input, plan, assigned, &sink_schema)?;
         let accepts = self.facts.sink_accepts(target.table)?;
         self.check_mode(prepared, target.table, accepts)?;
         let same_table = self
@@ -60,6 +68,37 @@ impl Translation<'_> {
         facts.schema = sink_schema;
         let kind = NodeKind::Sink { table: Arc::clone(target.table), name };
         Ok(self.add(kind, vec![forward(prepared)], facts))
+    }
+
+    /// The rows as the sink wants them: its columns under its names, and no NULL where it has none.
+    fn prepare(
+        &mut self,
+        input: NodeId,
+        plan: &LogicalPlan,
+        mut assigned: Vec<Expr>,
+        sink_schema: &SchemaRef,
+    ) -> Result<NodeId> {
+        let mut condition: Option<Expr> = None;
+        for (value, field) in assigned.iter_mut().zip(sink_schema.fields()) {
+            if field.is_nullable() || !value.to_field(plan.schema().as_ref()).map_err(unwrap)?.1.is_nullable() {
+                continue;
+            }
+            let plain = value.clone();
+            if self.settings.drop_null_rows {
+                let present = plain.is_not_null();
+                condition = Some(condition.map_or(present.clone(), |others| others.and(present)));
+            } else {
+                *value = call(functions::not_null(field.name()), vec![plain]);
+            }
+        }
+        let names = plan.schema().fields().iter().map(|field| field.name());
+        let same_names = names.eq(sink_schema.fields().iter().map(|field| field.name()));
+        let enforced = assigned.iter().any(|value| matches!(value, Expr::ScalarFunction(f) if f.name() == NOT_NULL));
+        let input_schema = Arc::clone(plan.schema());
+        if same_names && !enforced {
+            return self.project(input, input_schema, condition, assigned, Arc::clone(sink_schema));
+        }
+        self.add_calc(input, input_schema, condition, assigned, Arc::clone(sink_schema))
     }
 
     /// # Errors
@@ -116,7 +155,8 @@ impl Translation<'_> {
 /// One expression for each column of the sink: the query's column in its place, cast where Flink would, else NULL.
 fn assign(plan: &LogicalPlan, target: &Target<'_>, functions: &FunctionSet) -> Result<Vec<Expr>> {
     let schema = target.table.sink_schema();
-    let constant = |name: &str| target.partition.iter().find(|(column, _)| column == name).map(|(_, e)| e.clone());
+    check_target(target)?;
+    let constant = |name: &str| target.partition.iter().find(|part| part.column == name).map(|part| part.value.clone());
     let given: Vec<usize> = if target.columns.is_empty() {
         (0..schema.fields().len()).filter(|index| constant(schema.field(*index).name()).is_none()).collect()
     } else {
@@ -134,7 +174,8 @@ fn assign(plan: &LogicalPlan, target: &Target<'_>, functions: &FunctionSet) -> R
     }
     let mut assigned = Vec::with_capacity(schema.fields().len());
     for (index, field) in schema.fields().iter().enumerate() {
-        let (value, from) = match given.iter().position(|column| *column == index) {
+        let position = given.iter().position(|column| *column == index);
+        let (value, from) = match position {
             Some(position) => {
                 let (qualifier, field) = query.qualified_field(position);
                 (Expr::Column((qualifier, field).into()), Arc::clone(field))
@@ -142,7 +183,7 @@ fn assign(plan: &LogicalPlan, target: &Target<'_>, functions: &FunctionSet) -> R
             None => {
                 let value =
                     constant(field.name()).unwrap_or_else(|| Expr::Literal(datafusion_common::ScalarValue::Null, None));
-                let from = datafusion_expr::ExprSchemable::to_field(&value, query.as_ref()).map_err(unwrap)?.1;
+                let from = value.to_field(query.as_ref()).map_err(unwrap)?.1;
                 (value, from)
             }
         };
@@ -154,7 +195,15 @@ fn assign(plan: &LogicalPlan, target: &Target<'_>, functions: &FunctionSet) -> R
             )));
         }
         let (from_type, to_type) = (SqlType::of_field(&from), SqlType::of_field(field));
-        if !functions::assignable(&from_type, &to_type) {
+        // The value of a partition is written as text in many a script, whatever the column's type.
+        let is_partition = target.partition.iter().any(|part| part.column == *field.name());
+        let is_constant = is_partition || position.is_some_and(|position| is_literal(plan, position));
+        let from_type = match from_type {
+            // A text literal is as long as it looks.
+            SqlType::Varchar(length) if is_constant && matches!(to_type, SqlType::Char(_)) => SqlType::Char(length),
+            other => other,
+        };
+        if !is_partition && !functions::assignable(&from_type, &to_type) {
             return Err(Error::sql(format!(
                 "column '{}' of '{}' is {to_type}, and the query gives {from_type}",
                 field.name(),
@@ -168,6 +217,49 @@ fn assign(plan: &LogicalPlan, target: &Target<'_>, functions: &FunctionSet) -> R
         });
     }
     Ok(assigned)
+}
+
+/// Whether a column of the query is literals only.
+fn is_literal(plan: &LogicalPlan, column: usize) -> bool {
+    let literal = |expression: Option<&Expr>| match expression {
+        Some(Expr::Alias(alias)) => matches!(*alias.expr, Expr::Literal(..)),
+        other => matches!(other, Some(Expr::Literal(..))),
+    };
+    match plan {
+        LogicalPlan::Values(values) => values.values.iter().all(|row| literal(row.get(column))),
+        LogicalPlan::SubqueryAlias(alias) => is_literal(&alias.input, column),
+        LogicalPlan::Projection(projection) => match projection.expr.get(column) {
+            Some(Expr::Column(inner)) => {
+                let below = projection.input.schema().maybe_index_of_column(inner);
+                below.is_some_and(|column| is_literal(&projection.input, column))
+            }
+            other => literal(other),
+        },
+        _ => false,
+    }
+}
+
+/// # Errors
+/// If a column is named twice, or a static partition is none of the table's.
+fn check_target(target: &Target<'_>) -> Result<()> {
+    let name = &target.table.name;
+    for (index, (column, span)) in target.columns.iter().enumerate() {
+        if target.columns[..index].iter().any(|(earlier, _)| earlier == column) {
+            return Err(Error::sql(format!("column '{column}' of '{name}' is named twice")).at(*span));
+        }
+    }
+    for part in &target.partition {
+        sink_column(target.table, &part.column, part.span)?;
+        if target.table.partitioned_by.contains(&part.column) {
+            continue;
+        }
+        let error = Error::sql(format!("column '{}' is no partition column of '{name}'", part.column)).at(part.span);
+        return Err(match target.table.partitioned_by.as_slice() {
+            [] => error.hint("the table is not PARTITIONED BY anything"),
+            columns => error.hint(format!("it is PARTITIONED BY ({})", columns.join(", "))),
+        });
+    }
+    Ok(())
 }
 
 fn sink_column(table: &TableDefinition, name: &str, span: Option<Span>) -> Result<usize> {
