@@ -4,6 +4,7 @@
 //! SELECT `user`, COUNT(*) FROM clicks GROUP BY `user`
 //!   provider   names → tables, views, functions       (binding is the library's, over our catalog)
 //!   typing     literals, CAST, CASE, UNION, VALUES    (Flink's types)
+//!   ranking    conditions on ranks, LIMIT              (Top-N)
 //!   optimize   push filters, prune columns            (the rules that are sound for streams)
 //!   translate  relations → nodes                      Source → GroupAggregate → Collect
 //!   modes      who needs -U                           [I,UB,UA]
@@ -21,6 +22,8 @@ mod modes;
 mod nodes;
 mod optimize;
 mod provider;
+mod rank_node;
+mod ranking;
 mod relations;
 mod rewrite;
 pub mod stream;
@@ -143,6 +146,7 @@ impl Planner<'_> {
 
     fn bind(&self, query: &Query) -> Result<LogicalPlan> {
         let plan = Names::new(self.catalog, Arc::clone(&self.functions)).bind(query)?;
+        let plan = ranking::apply(plan, self.settings.batch).map_err(error::unwrap)?;
         optimize::optimize(plan)
     }
 

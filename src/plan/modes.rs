@@ -16,7 +16,10 @@ pub(super) fn settle(graph: &mut StreamGraph, accepts: &dyn Fn(&NodeKind) -> Cha
             NodeKind::Collect => true,
             sink @ NodeKind::Sink { .. } => accepts(sink).contains(Kind::UpdateBefore),
             NodeKind::Calc { condition, .. } => condition.is_some() || needed[id],
-            NodeKind::GroupAggregate { .. } | NodeKind::WindowAggregate { .. } => true,
+            NodeKind::GroupAggregate { .. }
+            | NodeKind::WindowAggregate { .. }
+            | NodeKind::Rank { .. }
+            | NodeKind::Sort { .. } => true,
             NodeKind::DropUpdateBefore => false,
             _ => needed[id],
         };
@@ -31,7 +34,9 @@ pub(super) fn settle(graph: &mut StreamGraph, accepts: &dyn Fn(&NodeKind) -> Cha
     for id in 0..graph.nodes.len() {
         let inherited = inherited_mode(graph, id);
         let node = &mut graph.nodes[id];
-        if let NodeKind::GroupAggregate { emit_update_before, .. } = &mut node.kind {
+        if let NodeKind::GroupAggregate { emit_update_before, .. } | NodeKind::Rank { emit_update_before, .. } =
+            &mut node.kind
+        {
             *emit_update_before = needed[id];
             if !needed[id] {
                 node.mode = node.mode.without(Kind::UpdateBefore);

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use arrow::datatypes::SchemaRef;
 use datafusion_common::DFSchema;
 use datafusion_expr::Expr;
 use datafusion_expr::execution_props::ExecutionProps;
@@ -14,8 +15,9 @@ use super::config::JobConfig;
 use crate::changelog::ChangeBatch;
 use crate::error::{Error, Result};
 use crate::operators::{
-    Calc, DropUpdateBefore, GroupAggregate, GroupAggregateParameters, Operator, Output, Port, WatermarkAssigner,
-    WindowAggregate, WindowAggregateParameters, WindowAssign,
+    Calc, DropUpdateBefore, GroupAggregate, GroupAggregateParameters, KeepFirst, Operator, Output, Port, Rank,
+    RankParameters, Sort, TemporalSort, WatermarkAssigner, WindowAggregate, WindowAggregateParameters, WindowAssign,
+    WindowRank, WindowRankParameters,
 };
 use crate::plan::stream::{Node, NodeKind, StreamGraph};
 use crate::state::KeyGroupRange;
@@ -76,7 +78,63 @@ pub fn operator(
             })?)
         }
         NodeKind::WindowAssign { time, window } => Box::new(WindowAssign::new(*time, *window, output)?),
+        NodeKind::KeepFirst { partition, time, ttl_ms, .. } => {
+            Box::new(KeepFirst::new(&input()?, output, partition, *time, *ttl_ms, key_groups)?)
+        }
+        NodeKind::TemporalSort { time, order } => Box::new(TemporalSort::new(output, *time, order)?),
+        NodeKind::Sort { order, range } => Box::new(Sort::new(output, order, *range)?),
+        ranking => top(ranking, input()?, output, key_groups)?,
     }))
+}
+
+/// A Top-N.
+fn top(
+    kind: &NodeKind,
+    input: SchemaRef,
+    output: SchemaRef,
+    key_groups: KeyGroupRange,
+) -> Result<Box<dyn Operator>> {
+    Ok(match kind {
+        NodeKind::Rank {
+            partition,
+            order,
+            function,
+            range,
+            by_rank,
+            changes,
+            newest_first,
+            emit_update_before,
+            ttl_ms,
+            ..
+        } => Box::new(Rank::new(RankParameters {
+            input,
+            output,
+            partition: partition.clone(),
+            order: order.clone(),
+            function: *function,
+            range: *range,
+            by_rank: *by_rank,
+            changes: *changes,
+            newest_first: *newest_first,
+            emit_update_before: *emit_update_before,
+            ttl_ms: *ttl_ms,
+            key_groups,
+        })?),
+        NodeKind::WindowRank { partition, window_end, order, function, range, newest_first, .. } => {
+            Box::new(WindowRank::new(WindowRankParameters {
+                input,
+                output,
+                partition: partition.clone(),
+                window_end: *window_end,
+                order: order.clone(),
+                function: *function,
+                range: *range,
+                newest_first: *newest_first,
+                key_groups,
+            })?)
+        }
+        other => return Err(Error::bug(format!("no operator for {}", other.name()))),
+    })
 }
 
 fn compile(expression: &Expr, input: &DFSchema) -> Result<Arc<dyn PhysicalExpr>> {
@@ -97,7 +155,7 @@ pub fn describe(kind: &NodeKind) -> String {
         NodeKind::Union => "Union".to_owned(),
         NodeKind::DropUpdateBefore => "DropUpdateBefore".to_owned(),
         NodeKind::Sink { name, .. } => format!("Sink({name})"),
-        NodeKind::Collect => "Collect".to_owned(),
+        other => other.name().to_owned(),
     }
 }
 
@@ -110,6 +168,14 @@ pub fn fingerprint(graph: &StreamGraph, node: &Node) -> String {
         NodeKind::WindowAggregate { keys, time, window, aggregates, append_only_input, .. } => {
             format!("{keys:?} {time} {window:?} {aggregates:?} {append_only_input}")
         }
+        NodeKind::Rank { partition, order, function, range, changes, newest_first, .. } => {
+            format!("{partition:?} {order:?} {function:?} {range:?} {changes:?} {newest_first}")
+        }
+        NodeKind::WindowRank { partition, window_end, order, function, range, newest_first, .. } => {
+            format!("{partition:?} {window_end} {order:?} {function:?} {range:?} {newest_first}")
+        }
+        NodeKind::KeepFirst { partition, time, .. } => format!("{partition:?} {time}"),
+        NodeKind::TemporalSort { time, order } => format!("{time} {order:?}"),
         _ => return String::new(),
     };
     // Keys and arguments are column indices: their meaning is the input's types.

@@ -6,10 +6,12 @@
 
 mod aggregate;
 mod cell;
+mod rank;
 mod sql_type;
 mod window;
 
 pub use aggregate::{AggregateCall, AggregateFunction, MiniBatch};
 pub use cell::{CellFormat, RowFormat};
+pub use rank::{RankFunction, RankInput, SortColumn};
 pub use sql_type::{RowField, SqlType, TYPE_KEY};
 pub use window::{WindowColumn, WindowSpec};

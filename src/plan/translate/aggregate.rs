@@ -8,7 +8,7 @@ use datafusion_expr::expr::AggregateFunction as AggregateExpression;
 use datafusion_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan};
 
 use super::calc::column_index;
-use super::{Facts, Translation, Windows};
+use super::{Facts, Translation, Trend, Windows};
 use crate::changelog::{ChangelogMode, Kind};
 use crate::error::{Error, Result};
 use crate::functions;
@@ -187,7 +187,12 @@ impl Translation<'_> {
             mini_batch: self.settings.mini_batch,
             ttl_ms: self.settings.ttl_ms,
         };
-        Ok(self.add(kind, vec![edge], facts))
+        let trends = trends(&kind);
+        let id = self.add(kind, vec![edge], facts);
+        if append_only_input {
+            self.trends.insert(id, trends);
+        }
+        Ok(id)
     }
 
     /// An aggregation over windows, with its columns put into the order of the `GROUP BY`.
@@ -224,7 +229,7 @@ impl Translation<'_> {
         let output = Arc::clone(&facts.schema);
         let node = self.add(kind, vec![edge], facts);
         let columns = window_columns.into_iter().enumerate().map(|(i, which)| (first_window + i, which)).collect();
-        self.windows.insert(node, Windows { columns, packed: Vec::new() });
+        self.windows.insert(node, Windows { columns, packed: Vec::new(), times: Vec::new() });
         self.in_group_order(node, &output, parts, first_window, schema)
     }
 
@@ -266,13 +271,27 @@ impl Translation<'_> {
         Ok(id)
     }
 
-    fn keyed_edge(&self, input: NodeId, keys: &[usize], facts: &mut Facts) -> Edge {
+    pub(super) fn keyed_edge(&self, input: NodeId, keys: &[usize], facts: &mut Facts) -> Edge {
         if keys.is_empty() {
             facts.parallelism = NodeParallelism::Single;
             return Edge { from: input, distribution: Distribution::Single };
         }
         Edge { from: input, distribution: Distribution::Hash(keys.to_vec()) }
     }
+}
+
+/// How the columns of a grouping over append-only input move: keys stay, counts grow, a maximum only rises.
+fn trends(kind: &NodeKind) -> Vec<(usize, Trend)> {
+    let NodeKind::GroupAggregate { keys, aggregates, .. } = kind else { return Vec::new() };
+    let moving = aggregates.iter().enumerate().filter_map(|(index, call)| {
+        let trend = match call.function {
+            AggregateFunction::Count | AggregateFunction::Max => Trend::Rising,
+            AggregateFunction::Min => Trend::Falling,
+            _ => return None,
+        };
+        Some((keys.len() + index, trend))
+    });
+    (0..keys.len()).map(|key| (key, Trend::Constant)).chain(moving).collect()
 }
 
 /// Types of `window_start`, `window_end`, `window_time`, as the query sees them.

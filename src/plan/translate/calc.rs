@@ -22,11 +22,13 @@ impl Translation<'_> {
             LogicalPlan::Filter(filter) => (Some(filter.predicate.clone()), filter.input.as_ref()),
             other => (None, other),
         };
-        let input = self.relation(input_plan)?;
-        let schema = Arc::clone(input_plan.schema());
         let projection = match expressions {
             Some(expressions) => expressions.to_vec(),
-            None => schema.columns().into_iter().map(Expr::Column).collect(),
+            None => input_plan.schema().columns().into_iter().map(Expr::Column).collect(),
+        };
+        let (input, schema) = match self.unranked(input_plan, condition.iter().chain(&projection))? {
+            Some(unranked) => unranked,
+            None => (self.relation(input_plan)?, Arc::clone(input_plan.schema())),
         };
         self.project(input, schema, condition, projection, Arc::clone(plan.schema().inner()))
     }
@@ -81,16 +83,24 @@ impl Translation<'_> {
                 })
                 .collect::<Vec<(usize, WindowColumn)>>(),
             packed: moved(&windows.packed),
+            times: moved(&windows.times),
         };
+        let trends = self.trends.get(&input).filter(|_| condition.is_none()).map(|trends| {
+            let of = |source: &Option<usize>| trends.iter().find(|(column, _)| Some(*column) == *source);
+            sources.iter().enumerate().filter_map(|(index, source)| Some((index, of(source)?.1))).collect()
+        });
         let kind = NodeKind::Calc { input: input_schema, condition, projection };
         let id = self.add(kind, vec![forward(input)], facts);
         self.windows.insert(id, outgoing);
+        if let Some(trends) = trends {
+            self.trends.insert(id, trends);
+        }
         Ok(id)
     }
 }
 
 /// The column an expression passes through unchanged, under whatever name.
-pub(super) fn column_index(expression: &Expr, schema: &DFSchema) -> Option<usize> {
+pub(in crate::plan) fn column_index(expression: &Expr, schema: &DFSchema) -> Option<usize> {
     match expression {
         Expr::Alias(alias) => column_index(&alias.expr, schema),
         Expr::Column(column) => schema.maybe_index_of_column(column),

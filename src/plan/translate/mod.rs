@@ -11,8 +11,11 @@
 mod aggregate;
 mod calc;
 mod leaf;
+mod rank;
 mod sink;
+mod sort;
 
+pub(super) use calc::column_index;
 pub(super) use sink::Target;
 
 use std::collections::HashMap;
@@ -22,6 +25,7 @@ use arrow::datatypes::SchemaRef;
 use datafusion_expr::{Distinct, LogicalPlan};
 
 use super::nodes::{WatermarkNode, WindowNode};
+use super::rank_node::RankNode;
 use super::stream::{Distribution, Edge, Node, NodeId, NodeKind, NodeParallelism, StateBound, StreamGraph};
 use super::{PlanSettings, TableFacts};
 use crate::changelog::ChangelogMode;
@@ -35,6 +39,8 @@ pub(super) struct Translation<'a> {
     facts: &'a dyn TableFacts,
     /// What the windows of a node's rows are, by node.
     windows: HashMap<NodeId, Windows>,
+    /// Columns of a node's rows that only ever move one way as rows are updated, by node.
+    trends: HashMap<NodeId, Vec<(usize, Trend)>>,
     /// Equal relations become one node: a statement set reads a shared source once.
     done: HashMap<LogicalPlan, NodeId>,
     /// For each table that is scanned more than once, the columns that any scan needs.
@@ -48,6 +54,16 @@ struct Windows {
     columns: Vec<(usize, WindowColumn)>,
     /// Columns that hold a legacy group window as a row of its three columns.
     packed: Vec<usize>,
+    /// Columns that were the time attribute which the windows cut.
+    times: Vec<usize>,
+}
+
+/// How a column's value moves as its row is updated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Trend {
+    Constant,
+    Rising,
+    Falling,
 }
 
 /// What [`Translation::add`] needs to know about a node beside its kind.
@@ -96,6 +112,7 @@ impl<'a> Translation<'a> {
             settings,
             facts,
             windows: HashMap::new(),
+            trends: HashMap::new(),
             done: HashMap::new(),
             wanted: leaf::WantedColumns::default(),
         }
@@ -121,11 +138,15 @@ impl<'a> Translation<'a> {
             LogicalPlan::Aggregate(aggregate) => self.aggregate(aggregate)?,
             LogicalPlan::Distinct(Distinct::All(input)) => self.distinct(input)?,
             LogicalPlan::Union(union) => self.union(union)?,
+            LogicalPlan::Sort(sort) => self.sort(sort)?,
+            LogicalPlan::Limit(limit) if self.settings.batch => self.cut(limit)?,
             LogicalPlan::Extension(extension) => {
                 if let Some(node) = extension.node.as_any().downcast_ref::<WatermarkNode>() {
                     self.watermark(node)?
                 } else if let Some(node) = extension.node.as_any().downcast_ref::<WindowNode>() {
                     self.window(node)?
+                } else if let Some(node) = extension.node.as_any().downcast_ref::<RankNode>() {
+                    self.rank(node, true)?
                 } else {
                     return Err(Error::bug(format!("no operator for {}", extension.node.name())));
                 }
@@ -221,7 +242,7 @@ impl<'a> Translation<'a> {
         let id = self.add(kind, vec![forward(input)], facts);
         let which = [WindowColumn::Start, WindowColumn::End, WindowColumn::Time];
         let columns = which.into_iter().enumerate().map(|(index, which)| (columns + index, which)).collect();
-        self.windows.insert(id, Windows { columns, packed: Vec::new() });
+        self.windows.insert(id, Windows { columns, packed: Vec::new(), times: vec![time] });
         Ok(id)
     }
 
@@ -245,7 +266,6 @@ fn forward(from: NodeId) -> Edge {
 fn unsupported(plan: &LogicalPlan) -> Error {
     let what = match plan {
         LogicalPlan::Join(_) => "a join",
-        LogicalPlan::Sort(_) => "ORDER BY",
         LogicalPlan::Limit(_) => "LIMIT",
         LogicalPlan::Window(_) => "OVER",
         LogicalPlan::Unnest(_) => "UNNEST",

@@ -1,0 +1,1 @@
+//! Top-N in the notation, and against plain recomputation.
