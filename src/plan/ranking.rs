@@ -16,8 +16,8 @@ use datafusion_common::{Column, Result as BindResult, ScalarValue};
 use datafusion_expr::expr::WindowFunctionParams;
 use datafusion_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion_expr::{
-    EmptyRelation, Expr, Extension, FetchType, Filter, Limit, LogicalPlan, LogicalPlanBuilder, Operator, Projection, SkipType,
-    Sort, SortExpr, SubqueryAlias, Window, WindowFunctionDefinition,
+    EmptyRelation, Expr, Extension, Filter, Limit, LogicalPlan, LogicalPlanBuilder, Operator, Projection, Sort,
+    SortExpr, SubqueryAlias, Window, WindowFunctionDefinition,
 };
 
 use super::error::{span_in, wrap};
@@ -269,10 +269,16 @@ fn limited(limit: Limit) -> BindResult<Transformed<LogicalPlan>> {
 
 /// The constants of `OFFSET` and `LIMIT`.
 pub(super) fn skip_and_fetch(limit: &Limit) -> BindResult<(u64, Option<u64>)> {
-    match (limit.get_skip_type()?, limit.get_fetch_type()?) {
-        (SkipType::Literal(skip), FetchType::Literal(fetch)) => Ok((skip as u64, fetch.map(|fetch| fetch as u64))),
-        _ => Err(wrap(Error::sql("LIMIT and OFFSET must be whole numbers"))),
-    }
+    let number = |expression: Option<&Expr>| match expression.map(plain) {
+        None => Ok(None),
+        Some(Expr::Literal(number, _)) if number.is_null() => Ok(None),
+        Some(Expr::Literal(number, _)) => {
+            let number = whole(number).and_then(|number| u64::try_from(number).ok());
+            number.map(Some).ok_or_else(|| wrap(Error::sql("LIMIT and OFFSET take whole numbers from 0 on")))
+        }
+        Some(other) => Err(wrap(Error::sql(format!("LIMIT and OFFSET take a number, not '{other}'")))),
+    };
+    Ok((number(limit.skip.as_deref())?.unwrap_or(0), number(limit.fetch.as_deref())?))
 }
 
 /// The Top-N of a `LIMIT`: projections between it and its `ORDER BY` stay above.

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use sqlparser::ast::{Expr, Ident, Query, Select, SelectItem, SetExpr, VisitMut, VisitorMut};
+use sqlparser::ast::{Expr, Fetch, Ident, LimitClause, Query, Select, SelectItem, SetExpr, VisitMut, VisitorMut};
 
 /// Names unnamed columns `EXPR$0`, `EXPR$1`, … as Flink does.
 pub(super) fn name_unnamed_columns(query: &Query) -> Query {
@@ -19,7 +19,23 @@ impl VisitorMut for Namer {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
         name_columns(&mut query.body);
+        fetch_as_limit(query);
         ControlFlow::Continue(())
+    }
+}
+
+/// `FETCH FIRST n ROWS ONLY` is another way to write `LIMIT n`.
+fn fetch_as_limit(query: &mut Query) {
+    let plain = |fetch: &Fetch| !fetch.with_ties && !fetch.percent && fetch.quantity.is_some();
+    let Some(fetch) = query.fetch.take_if(|fetch| plain(fetch)) else { return };
+    match &mut query.limit_clause {
+        Some(LimitClause::LimitOffset { limit, .. }) if limit.is_none() => *limit = fetch.quantity,
+        None => {
+            let limit_by = Vec::new();
+            query.limit_clause = Some(LimitClause::LimitOffset { limit: fetch.quantity, offset: None, limit_by });
+        }
+        // Both at once: left for the binding to refuse.
+        Some(_) => query.fetch = Some(fetch),
     }
 }
 
