@@ -69,6 +69,13 @@ fn title(graph: &StreamGraph, node: &Node) -> String {
             format!("groupBy=[{by}], window=[{}], select=[{}]", spec(window), calls(aggregates, &column))
         }
         NodeKind::WindowAssign { time, window } => format!("{}, {}", column(*time), spec(window)),
+        NodeKind::Expand { columns: grouped, sets } => {
+            let set = |set: &Vec<bool>| {
+                let present = grouped.iter().zip(set).filter(|(_, present)| **present);
+                format!("({})", present.map(|(index, _)| column(*index)).collect::<Vec<_>>().join(", "))
+            };
+            format!("sets=[{}]", sets.iter().map(set).collect::<Vec<_>>().join(", "))
+        }
         NodeKind::Rank { partition, order, function, range, .. }
         | NodeKind::WindowRank { partition, order, function, range, .. } => {
             let order = sorted(order, &column);

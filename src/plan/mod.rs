@@ -5,6 +5,7 @@
 //!   provider   names → tables, views, functions       (binding is the library's, over our catalog)
 //!   typing     literals, CAST, CASE, UNION, VALUES    (Flink's types)
 //!   ranking    conditions on ranks, LIMIT              (Top-N)
+//!   grouping_sets  GROUPING SETS, ROLLUP, CUBE         (rows repeated for each set)
 //!   optimize   push filters, prune columns            (the rules that are sound for streams)
 //!   translate  relations → nodes                      Source → GroupAggregate → Collect
 //!   modes      who needs -U                           [I,UB,UA]
@@ -18,6 +19,7 @@ mod declare;
 mod error;
 mod explain;
 mod expressions;
+mod grouping_sets;
 mod modes;
 mod nodes;
 mod optimize;
@@ -146,7 +148,7 @@ impl Planner<'_> {
 
     fn bind(&self, query: &Query) -> Result<LogicalPlan> {
         let plan = Names::new(self.catalog, Arc::clone(&self.functions)).bind(query)?;
-        let plan = ranking::apply(plan, self.settings.batch).map_err(error::unwrap)?;
+        let plan = ranking::apply(plan, self.settings.batch).and_then(grouping_sets::apply).map_err(error::unwrap)?;
         optimize::optimize(plan)
     }
 

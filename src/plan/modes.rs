@@ -54,6 +54,7 @@ fn inherited_mode(graph: &StreamGraph, id: NodeId) -> Option<ChangelogMode> {
     let passes = matches!(
         node.kind,
         NodeKind::Calc { .. }
+            | NodeKind::Expand { .. }
             | NodeKind::Union
             | NodeKind::WatermarkAssigner { .. }
             | NodeKind::WindowAssign { .. }

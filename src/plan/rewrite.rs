@@ -2,7 +2,10 @@
 
 use std::ops::ControlFlow;
 
-use sqlparser::ast::{Expr, Fetch, Ident, LimitClause, Query, Select, SelectItem, SetExpr, VisitMut, VisitorMut};
+use sqlparser::ast::{Expr, Fetch, GroupByExpr, Ident, LimitClause, Query, Select, SelectItem, SetExpr, VisitMut, VisitorMut};
+
+/// Lists in a `CUBE`: it makes a set of each choice of them.
+const CUBE_LISTS: usize = 12;
 
 /// Names unnamed columns `EXPR$0`, `EXPR$1`, … as Flink does.
 pub(super) fn name_unnamed_columns(query: &Query) -> Query {
@@ -51,7 +54,27 @@ fn name_columns(body: &mut SetExpr) {
     }
 }
 
+/// `ROLLUP` and `CUBE` over lists of columns, spelled out as sets.
+fn spell_out_sets(group: &mut GroupByExpr) {
+    let GroupByExpr::Expressions(expressions, _) = group else { return };
+    for expression in expressions {
+        let several = |lists: &[Vec<Expr>]| lists.iter().any(|list| list.len() != 1) && lists.len() <= CUBE_LISTS;
+        let sets = match expression {
+            Expr::Rollup(lists) if several(lists) => (0..=lists.len()).rev().map(|n| lists[..n].concat()).collect(),
+            Expr::Cube(lists) if several(lists) => (0..1_usize << lists.len())
+                .map(|bits| {
+                    let chosen = lists.iter().enumerate().filter(|(index, _)| bits >> index & 1 == 1);
+                    chosen.flat_map(|(_, list)| list.iter().cloned()).collect()
+                })
+                .collect(),
+            _ => continue,
+        };
+        *expression = Expr::GroupingSets(sets);
+    }
+}
+
 fn name_select(select: &mut Select) {
+    spell_out_sets(&mut select.group_by);
     for (position, item) in select.projection.iter_mut().enumerate() {
         if let SelectItem::UnnamedExpr(expression) = item
             && !has_own_name(expression)

@@ -166,6 +166,14 @@ pub enum NodeKind {
         /// How time is cut.
         window: WindowSpec,
     },
+    /// `GROUPING SETS`: each row once for each set; emits the input's columns, then `columns` with NULL where the set
+    /// does not group by them, then the number of the set.
+    Expand {
+        /// Columns of the input.
+        columns: Vec<usize>,
+        /// Which of them each set groups by.
+        sets: Vec<Vec<bool>>,
+    },
     /// Top-N: the rows of each partition whose rank is in a range; emits the input's columns, and the rank if shown.
     Rank {
         /// Partition columns of the input; empty for one partition.
@@ -257,6 +265,7 @@ impl NodeKind {
             NodeKind::GroupAggregate { .. } => "GroupAggregate",
             NodeKind::WindowAggregate { .. } => "WindowAggregate",
             NodeKind::WindowAssign { .. } => "WindowTableFunction",
+            NodeKind::Expand { .. } => "Expand",
             NodeKind::Rank { .. } => "Rank",
             NodeKind::WindowRank { .. } => "WindowRank",
             NodeKind::KeepFirst { .. } => "KeepFirst",

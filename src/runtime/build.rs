@@ -15,7 +15,7 @@ use super::config::JobConfig;
 use crate::changelog::ChangeBatch;
 use crate::error::{Error, Result};
 use crate::operators::{
-    Calc, DropUpdateBefore, GroupAggregate, GroupAggregateParameters, KeepFirst, Operator, Output, Port, Rank,
+    Calc, DropUpdateBefore, Expand, GroupAggregate, GroupAggregateParameters, KeepFirst, Operator, Output, Port, Rank,
     RankParameters, Sort, TemporalSort, WatermarkAssigner, WindowAggregate, WindowAggregateParameters, WindowAssign,
     WindowRank, WindowRankParameters,
 };
@@ -78,6 +78,7 @@ pub fn operator(
             })?)
         }
         NodeKind::WindowAssign { time, window } => Box::new(WindowAssign::new(*time, *window, output)?),
+        NodeKind::Expand { columns, sets } => Box::new(Expand::new(output, columns.clone(), sets.clone())?),
         NodeKind::KeepFirst { partition, time, ttl_ms, .. } => {
             Box::new(KeepFirst::new(&input()?, output, partition, *time, *ttl_ms, key_groups)?)
         }

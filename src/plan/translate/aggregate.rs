@@ -71,9 +71,6 @@ impl Translation<'_> {
     }
 
     pub(super) fn aggregate(&mut self, aggregate: &Aggregate) -> Result<NodeId> {
-        if aggregate.group_expr.iter().any(|e| matches!(e, Expr::GroupingSet(_))) {
-            return Err(Error::sql("GROUPING SETS, ROLLUP and CUBE are not supported yet"));
-        }
         let input = self.relation(&aggregate.input)?;
         let schema = aggregate.input.schema();
         let mut arguments = Arguments { schema, expressions: Vec::new() };

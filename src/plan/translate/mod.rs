@@ -10,6 +10,7 @@
 
 mod aggregate;
 mod calc;
+mod expand;
 mod leaf;
 mod rank;
 mod sink;
@@ -24,6 +25,7 @@ use std::sync::Arc;
 use arrow::datatypes::SchemaRef;
 use datafusion_expr::{Distinct, LogicalPlan};
 
+use super::grouping_sets::ExpandNode;
 use super::nodes::{WatermarkNode, WindowNode};
 use super::rank_node::RankNode;
 use super::stream::{Distribution, Edge, Node, NodeId, NodeKind, NodeParallelism, StateBound, StreamGraph};
@@ -147,6 +149,8 @@ impl<'a> Translation<'a> {
                     self.window(node)?
                 } else if let Some(node) = extension.node.as_any().downcast_ref::<RankNode>() {
                     self.rank(node, true)?
+                } else if let Some(node) = extension.node.as_any().downcast_ref::<ExpandNode>() {
+                    self.expand(node)?
                 } else {
                     return Err(Error::bug(format!("no operator for {}", extension.node.name())));
                 }
