@@ -67,7 +67,8 @@ impl Definition {
             return Ok(());
         }
         let name = self.name.to_uppercase();
-        let wanted = if self.least == self.most { self.least.to_string() } else { format!("{} to {}", self.least, self.most) };
+        let wanted =
+            if self.least == self.most { self.least.to_string() } else { format!("{} to {}", self.least, self.most) };
         Err(Error::sql(format!("{name} takes {wanted} arguments, not {arguments}")))
     }
 }
@@ -92,17 +93,16 @@ impl WindowUDFImpl for Definition {
             (Kind::Position, _) => (SqlType::BigInt, false),
             (Kind::Share, _) => (SqlType::Double, false),
             // LAG and LEAD with a default are NULL only where the value or the default is.
-            (Kind::Value, [value, _, default]) => (SqlType::of_field(value), value.is_nullable() || default.is_nullable()),
+            (Kind::Value, [value, _, default]) => {
+                (SqlType::of_field(value), value.is_nullable() || default.is_nullable())
+            }
             (Kind::Value, [value, ..]) => (SqlType::of_field(value), true),
             (Kind::Value, []) => (SqlType::Null, true),
         };
         Ok(Arc::new(sql_type.to_field(arguments.name(), nullable)))
     }
 
-    fn partition_evaluator(
-        &self,
-        _: PartitionEvaluatorArgs,
-    ) -> datafusion_common::Result<Box<dyn PartitionEvaluator>> {
+    fn partition_evaluator(&self, _: PartitionEvaluatorArgs) -> datafusion_common::Result<Box<dyn PartitionEvaluator>> {
         Err(outward(Error::bug(format!("{} was to be computed by an operator", self.name))))
     }
 }
@@ -114,7 +114,8 @@ mod tests {
     use super::*;
 
     fn typed(name: &str, arguments: &[(SqlType, bool)]) -> String {
-        let fields: Vec<FieldRef> = arguments.iter().map(|(t, nullable)| Arc::new(t.to_field("a", *nullable))).collect();
+        let fields: Vec<FieldRef> =
+            arguments.iter().map(|(t, nullable)| Arc::new(t.to_field("a", *nullable))).collect();
         let function = window_functions().into_iter().find(|function| function.name() == name).unwrap();
         let field: Arc<Field> = match function.field(WindowUDFFieldArgs::new(&fields, "w")) {
             Ok(field) => field,

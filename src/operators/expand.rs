@@ -42,8 +42,7 @@ impl Operator for Expand {
             let present: UInt32Array = rows.clone().flat_map(of_row).collect();
             columns.push(take(&input[*column], &present, None)?);
         }
-        let numbers: ArrayRef =
-            Arc::new(Int64Array::from_iter_values(rows.clone().flat_map(|_| 0..copies as i64)));
+        let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(rows.clone().flat_map(|_| 0..copies as i64)));
         columns.push(numbers);
         let expanded = RecordBatch::try_new(Arc::clone(&self.schema), columns)?;
         out.changes(match batch.kinds() {

@@ -194,7 +194,8 @@ impl Operator for KeepFirst {
         self.waiting.restore(WAITING, &mut self.keys, &from)?;
         self.grow();
         for slot in self.keys.live_slots() {
-            let rows: Vec<_> = self.waiting.iter(slot).map(|(position, row)| (position.sequence, row.clone())).collect();
+            let rows: Vec<_> =
+                self.waiting.iter(slot).map(|(position, row)| (position.sequence, row.clone())).collect();
             let columns = self.waiting.decode(rows.iter().map(|(_, row)| row))?;
             let batch = arrow::array::RecordBatch::try_new(self.input.clone(), columns)?;
             let times = row_times(&batch, self.time)?;

@@ -33,7 +33,15 @@ impl TemporalSort {
     pub fn new(schema: SchemaRef, time: usize, order: &[SortColumn]) -> Result<TemporalSort> {
         let rows = SortedRows::new(&schema, order, false, false)?;
         let (late, saved) = (0, false);
-        Ok(TemporalSort { schema, time, keys: KeyTable::new(Vec::new())?, rows, watermark: Watermark::MIN, late, saved })
+        Ok(TemporalSort {
+            schema,
+            time,
+            keys: KeyTable::new(Vec::new())?,
+            rows,
+            watermark: Watermark::MIN,
+            late,
+            saved,
+        })
     }
 
     fn slot(&mut self) -> Result<u32> {

@@ -222,10 +222,7 @@ mod tests {
     fn a_window_is_told_when_it_has_ended() {
         use RankFunction::*;
         for size in [1, 2, 9] {
-            check(
-                &run(RowNumber, (1, 2), false, size),
-                "+I[0, 10, a, 5, 1]\n+I[0, 10, b, 5, 2]\nW 9",
-            );
+            check(&run(RowNumber, (1, 2), false, size), "+I[0, 10, a, 5, 1]\n+I[0, 10, b, 5, 2]\nW 9");
             check(&run(RowNumber, (1, 1), true, size), "+I[0, 10, e, 5, 1]\nW 9");
             check(&run(Rank, (2, 4), false, size), "+I[0, 10, d, 4, 4]\nW 9");
             check(&run(DenseRank, (2, 3), false, size), "+I[0, 10, d, 4, 2]\n+I[0, 10, c, NULL, 3]\nW 9");

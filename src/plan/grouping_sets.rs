@@ -200,9 +200,12 @@ fn value_by_set(call: &AggregateFunction, all: &[Expr], sets: &[Vec<bool>]) -> B
     for argument in &call.params.args {
         let Some(place) = all.iter().position(|expression| expression == argument) else {
             return Err(wrap(
-                Error::sql(format!("{} asks for '{argument}', which is not grouped by", call.func.name().to_uppercase()))
-                    .at(span_in(argument))
-                    .hint("its arguments are expressions of GROUP BY"),
+                Error::sql(format!(
+                    "{} asks for '{argument}', which is not grouped by",
+                    call.func.name().to_uppercase()
+                ))
+                .at(span_in(argument))
+                .hint("its arguments are expressions of GROUP BY"),
             ));
         };
         places.push(place);

@@ -70,7 +70,8 @@ impl UserDefinedLogicalNodeCore for RankNode {
 
     /// A condition on partition columns alone takes whole partitions away: it may stand before.
     fn prevent_predicate_push_down_columns(&self) -> HashSet<String> {
-        let partition: HashSet<String> = self.partition.iter().flat_map(Expr::column_refs).map(|c| c.name.clone()).collect();
+        let partition: HashSet<String> =
+            self.partition.iter().flat_map(Expr::column_refs).map(|c| c.name.clone()).collect();
         self.schema.fields().iter().map(|field| field.name().clone()).filter(|name| !partition.contains(name)).collect()
     }
 

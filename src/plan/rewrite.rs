@@ -2,7 +2,9 @@
 
 use std::ops::ControlFlow;
 
-use sqlparser::ast::{Expr, Fetch, GroupByExpr, Ident, LimitClause, Query, Select, SelectItem, SetExpr, VisitMut, VisitorMut};
+use sqlparser::ast::{
+    Expr, Fetch, GroupByExpr, Ident, LimitClause, Query, Select, SelectItem, SetExpr, VisitMut, VisitorMut,
+};
 
 /// Lists in a `CUBE`: it makes a set of each choice of them.
 const CUBE_LISTS: usize = 12;

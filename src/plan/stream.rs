@@ -13,9 +13,7 @@ use datafusion_expr::Expr;
 
 use crate::catalog::TableDefinition;
 use crate::changelog::ChangelogMode;
-use crate::types::{
-    AggregateCall, MiniBatch, RankFunction, RankInput, SortColumn, SqlType, WindowColumn, WindowSpec,
-};
+use crate::types::{AggregateCall, MiniBatch, RankFunction, RankInput, SortColumn, SqlType, WindowColumn, WindowSpec};
 
 /// Index of a node in [`StreamGraph::nodes`].
 pub type NodeId = usize;
@@ -318,7 +316,11 @@ impl StreamGraph {
                 rows()
             ),
             NodeKind::WindowRank { partition, order, function, range, newest_first, .. } => {
-                format!("{function:?} {range:?} keys [{}] order {order:?} {newest_first} of [{}]", types(partition), rows())
+                format!(
+                    "{function:?} {range:?} keys [{}] order {order:?} {newest_first} of [{}]",
+                    types(partition),
+                    rows()
+                )
             }
             NodeKind::KeepFirst { partition, time, .. } => {
                 format!("keys [{}] by column {time} of [{}]", types(partition), rows())

@@ -89,12 +89,7 @@ pub fn operator(
 }
 
 /// A Top-N.
-fn top(
-    kind: &NodeKind,
-    input: SchemaRef,
-    output: SchemaRef,
-    key_groups: KeyGroupRange,
-) -> Result<Box<dyn Operator>> {
+fn top(kind: &NodeKind, input: SchemaRef, output: SchemaRef, key_groups: KeyGroupRange) -> Result<Box<dyn Operator>> {
     Ok(match kind {
         NodeKind::Rank {
             partition,

@@ -13,9 +13,9 @@
 //! above. `RANK` and `DENSE_RANK` are in `ties`.
 
 mod changes;
-mod ties;
 #[cfg(test)]
 mod tests;
+mod ties;
 
 use std::sync::Arc;
 

@@ -206,7 +206,8 @@ fn recomputed(rows: &[Cells], parameters: &RankParameters) -> Vec<String> {
         // Descending, NULL last, equal rows as they came.
         sorted.sort_by_key(|row| row.1.map_or(i64::MAX, |value| -value));
         let ranks = sorted.iter().enumerate().map(|(place, row)| {
-            let before = sorted.iter().filter(|other| other.1.map_or(i64::MAX, |v| -v) < row.1.map_or(i64::MAX, |v| -v));
+            let before =
+                sorted.iter().filter(|other| other.1.map_or(i64::MAX, |v| -v) < row.1.map_or(i64::MAX, |v| -v));
             match parameters.function {
                 RankFunction::RowNumber => place + 1,
                 RankFunction::Rank => before.count() + 1,

@@ -97,13 +97,7 @@ impl Translation<'_> {
     }
 
     /// A Top-N that tells each change at once.
-    fn general(
-        &mut self,
-        top: Top,
-        order: Vec<SortColumn>,
-        changes: RankInput,
-        newest_first: bool,
-    ) -> Result<NodeId> {
+    fn general(&mut self, top: Top, order: Vec<SortColumn>, changes: RankInput, newest_first: bool) -> Result<NodeId> {
         let Top { input, partition, function, range, shown, schema, .. } = top;
         // A rank that cannot be another need not be told; one that enters from above must.
         let by_rank = (shown && range.0 < range.1) || range.0 > 1;
@@ -176,7 +170,8 @@ impl Translation<'_> {
     /// Whether the partition holds the start and end of the windows that the rows are in.
     fn over_windows(&self, top: &Top) -> bool {
         let Some(windows) = self.windows.get(&top.input) else { return false };
-        let has = |wanted| windows.columns.iter().any(|(column, which)| *which == wanted && top.partition.contains(column));
+        let has =
+            |wanted| windows.columns.iter().any(|(column, which)| *which == wanted && top.partition.contains(column));
         has(WindowColumn::Start) && has(WindowColumn::End)
     }
 
@@ -185,9 +180,8 @@ impl Translation<'_> {
         let windows = self.windows.get(&top.input).cloned().unwrap_or_default();
         let end = windows.columns.iter().find(|(_, which)| *which == WindowColumn::End).map(|(column, _)| *column);
         let end = end.ok_or_else(|| Error::bug("a window lost its end"))?;
-        let time = |column: &usize| {
-            windows.times.contains(column) || windows.columns.contains(&(*column, WindowColumn::Time))
-        };
+        let time =
+            |column: &usize| windows.times.contains(column) || windows.columns.contains(&(*column, WindowColumn::Time));
         let newest_first = latest && matches!(top.order.as_slice(), [only] if time(&only.column));
         let mut facts = Facts::like(self.node(top.input));
         facts.schema = top.schema;
@@ -221,12 +215,8 @@ impl Translation<'_> {
             ttl => StateBound::Bounded(format!("keys idle for {ttl} ms expire")),
         };
         let edge = self.keyed_edge(top.input, &top.partition, &mut facts);
-        let kind = NodeKind::KeepFirst {
-            partition: top.partition,
-            time,
-            shown: top.shown,
-            ttl_ms: self.settings.ttl_ms,
-        };
+        let kind =
+            NodeKind::KeepFirst { partition: top.partition, time, shown: top.shown, ttl_ms: self.settings.ttl_ms };
         Ok(self.add(kind, vec![edge], facts))
     }
 }
