@@ -76,6 +76,12 @@ fn title(graph: &StreamGraph, node: &Node) -> String {
             };
             format!("sets=[{}]", sets.iter().map(set).collect::<Vec<_>>().join(", "))
         }
+        NodeKind::Over { partition, time, frame, shown, .. } => {
+            let time = time.map_or("arrival".to_string(), &column);
+            let results = node.schema.fields().iter().skip(*shown).map(|field| field.name().as_str());
+            let results = results.collect::<Vec<_>>().join(", ");
+            format!("partitionBy=[{}], orderBy=[{time}], frame={frame:?}, select=[{results}]", columns(partition))
+        }
         NodeKind::Rank { partition, order, function, range, .. }
         | NodeKind::WindowRank { partition, order, function, range, .. } => {
             let order = sorted(order, &column);

@@ -13,7 +13,7 @@ use datafusion_expr::Expr;
 
 use crate::catalog::TableDefinition;
 use crate::changelog::ChangelogMode;
-use crate::types::{AggregateCall, MiniBatch, RankFunction, RankInput, SortColumn, SqlType, WindowColumn, WindowSpec};
+use crate::types::{AggregateCall, MiniBatch, OverCall, OverFrame, RankFunction, RankInput, SortColumn, SqlType, WindowColumn, WindowSpec};
 
 /// Index of a node in [`StreamGraph::nodes`].
 pub type NodeId = usize;
@@ -172,6 +172,19 @@ pub enum NodeKind {
         /// Which of them each set groups by.
         sets: Vec<Vec<bool>>,
     },
+    /// `OVER` ordered by time: emits the first columns of the input, then the results; append-only.
+    Over {
+        /// Partition columns of the input; empty for one partition.
+        partition: Vec<usize>,
+        /// The event-time column; `None`: rows are taken as they arrive.
+        time: Option<usize>,
+        /// Which rows the aggregates of a row are over.
+        frame: OverFrame,
+        /// What is computed.
+        calls: Vec<OverCall>,
+        /// How many columns of the input are emitted.
+        shown: usize,
+    },
     /// Top-N: the rows of each partition whose rank is in a range; emits the input's columns, and the rank if shown.
     Rank {
         /// Partition columns of the input; empty for one partition.
@@ -264,6 +277,7 @@ impl NodeKind {
             NodeKind::WindowAggregate { .. } => "WindowAggregate",
             NodeKind::WindowAssign { .. } => "WindowTableFunction",
             NodeKind::Expand { .. } => "Expand",
+            NodeKind::Over { .. } => "Over",
             NodeKind::Rank { .. } => "Rank",
             NodeKind::WindowRank { .. } => "WindowRank",
             NodeKind::KeepFirst { .. } => "KeepFirst",
@@ -315,6 +329,9 @@ impl StreamGraph {
                 types(partition),
                 rows()
             ),
+            NodeKind::Over { partition, time, frame, calls, .. } => {
+                format!("keys [{}] time {time:?} {frame:?} {calls:?} of [{}]", types(partition), rows())
+            }
             NodeKind::WindowRank { partition, order, function, range, newest_first, .. } => {
                 format!(
                     "{function:?} {range:?} keys [{}] order {order:?} {newest_first} of [{}]",

@@ -15,7 +15,7 @@ use super::config::JobConfig;
 use crate::changelog::ChangeBatch;
 use crate::error::{Error, Result};
 use crate::operators::{
-    Calc, DropUpdateBefore, Expand, GroupAggregate, GroupAggregateParameters, KeepFirst, Operator, Output, Port, Rank,
+    Calc, DropUpdateBefore, Expand, GroupAggregate, GroupAggregateParameters, KeepFirst, Operator, Output, Over, OverParameters, Port, Rank,
     RankParameters, Sort, TemporalSort, WatermarkAssigner, WindowAggregate, WindowAggregateParameters, WindowAssign,
     WindowRank, WindowRankParameters,
 };
@@ -88,7 +88,7 @@ pub fn operator(
     }))
 }
 
-/// A Top-N.
+/// An operator over rows in an order.
 fn top(kind: &NodeKind, input: SchemaRef, output: SchemaRef, key_groups: KeyGroupRange) -> Result<Box<dyn Operator>> {
     Ok(match kind {
         NodeKind::Rank {
@@ -114,6 +114,16 @@ fn top(kind: &NodeKind, input: SchemaRef, output: SchemaRef, key_groups: KeyGrou
             newest_first: *newest_first,
             emit_update_before: *emit_update_before,
             ttl_ms: *ttl_ms,
+            key_groups,
+        })?),
+        NodeKind::Over { partition, time, frame, calls, shown } => Box::new(Over::new(OverParameters {
+            input,
+            output,
+            partition: partition.clone(),
+            time: *time,
+            frame: *frame,
+            calls: calls.clone(),
+            shown: *shown,
             key_groups,
         })?),
         NodeKind::WindowRank { partition, window_end, order, function, range, newest_first, .. } => {
@@ -170,6 +180,7 @@ pub fn fingerprint(graph: &StreamGraph, node: &Node) -> String {
         NodeKind::WindowRank { partition, window_end, order, function, range, newest_first, .. } => {
             format!("{partition:?} {window_end} {order:?} {function:?} {range:?} {newest_first}")
         }
+        NodeKind::Over { partition, time, frame, calls, .. } => format!("{partition:?} {time:?} {frame:?} {calls:?}"),
         NodeKind::KeepFirst { partition, time, .. } => format!("{partition:?} {time}"),
         NodeKind::TemporalSort { time, order } => format!("{time} {order:?}"),
         _ => return String::new(),

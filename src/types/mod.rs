@@ -6,12 +6,14 @@
 
 mod aggregate;
 mod cell;
+mod over;
 mod rank;
 mod sql_type;
 mod window;
 
 pub use aggregate::{AggregateCall, AggregateFunction, MiniBatch};
 pub use cell::{CellFormat, RowFormat};
+pub use over::{OverCall, OverFrame};
 pub use rank::{RankFunction, RankInput, SortColumn};
 pub use sql_type::{RowField, SqlType, TYPE_KEY};
 pub use window::{WindowColumn, WindowSpec};

@@ -19,14 +19,14 @@ use crate::plan::stream::{Distribution, Edge, NodeId, NodeKind, NodeParallelism,
 use crate::types::{AggregateCall, AggregateFunction, WindowColumn, WindowSpec};
 
 /// The columns an aggregation reads, computed once each before it.
-struct Arguments<'a> {
-    schema: &'a DFSchema,
-    expressions: Vec<Expr>,
+pub(super) struct Arguments<'a> {
+    pub(super) schema: &'a DFSchema,
+    pub(super) expressions: Vec<Expr>,
 }
 
 impl Arguments<'_> {
     /// The column that will hold `expression`.
-    fn column(&mut self, expression: &Expr) -> usize {
+    pub(super) fn column(&mut self, expression: &Expr) -> usize {
         let expression = expression.clone().unalias_nested().data;
         match self.expressions.iter().position(|present| *present == expression) {
             Some(index) => index,
@@ -37,7 +37,7 @@ impl Arguments<'_> {
         }
     }
 
-    fn fields(&self) -> Result<SchemaRef> {
+    pub(super) fn fields(&self) -> Result<SchemaRef> {
         let fields = self.expressions.iter().map(|e| {
             let (_, field) = e.to_field(self.schema).map_err(unwrap)?;
             Ok(field)
@@ -338,7 +338,7 @@ fn legacy_window(expression: &Expr) -> Result<Option<(&Expr, WindowSpec)>> {
     Ok(Some((&function.args[0], spec)))
 }
 
-fn aggregate_call(expression: &Expr, field: &Arc<Field>, arguments: &mut Arguments) -> Result<AggregateCall> {
+pub(super) fn aggregate_call(expression: &Expr, field: &Arc<Field>, arguments: &mut Arguments) -> Result<AggregateCall> {
     let AggregateExpression { func, params } = match expression {
         Expr::AggregateFunction(function) => function,
         Expr::Alias(alias) => return aggregate_call(&alias.expr, field, arguments),

@@ -12,6 +12,7 @@ mod aggregate;
 mod calc;
 mod expand;
 mod leaf;
+mod over;
 mod rank;
 mod sink;
 mod sort;
@@ -141,6 +142,7 @@ impl<'a> Translation<'a> {
             LogicalPlan::Distinct(Distinct::All(input)) => self.distinct(input)?,
             LogicalPlan::Union(union) => self.union(union)?,
             LogicalPlan::Sort(sort) => self.sort(sort)?,
+            LogicalPlan::Window(window) => self.over(window)?,
             LogicalPlan::Limit(limit) if self.settings.batch => self.cut(limit)?,
             LogicalPlan::Extension(extension) => {
                 if let Some(node) = extension.node.as_any().downcast_ref::<WatermarkNode>() {
@@ -271,7 +273,6 @@ fn unsupported(plan: &LogicalPlan) -> Error {
     let what = match plan {
         LogicalPlan::Join(_) => "a join",
         LogicalPlan::Limit(_) => "LIMIT",
-        LogicalPlan::Window(_) => "OVER",
         LogicalPlan::Unnest(_) => "UNNEST",
         LogicalPlan::Distinct(_) => "SELECT DISTINCT ON",
         LogicalPlan::Subquery(_) => "a subquery in an expression",

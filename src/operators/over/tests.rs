@@ -1,0 +1,1 @@
+//! `OVER` in the notation, and against plain recomputation.
