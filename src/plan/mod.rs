@@ -21,6 +21,7 @@ mod explain;
 mod expressions;
 mod grouping_sets;
 mod modes;
+mod named_windows;
 mod nodes;
 mod optimize;
 mod provider;

@@ -6,6 +6,8 @@ use sqlparser::ast::{
     Expr, Fetch, GroupByExpr, Ident, LimitClause, Query, Select, SelectItem, SetExpr, VisitMut, VisitorMut,
 };
 
+use super::named_windows;
+
 /// Lists in a `CUBE`: it makes a set of each choice of them.
 const CUBE_LISTS: usize = 12;
 
@@ -77,6 +79,7 @@ fn spell_out_sets(group: &mut GroupByExpr) {
 
 fn name_select(select: &mut Select) {
     spell_out_sets(&mut select.group_by);
+    named_windows::resolve(select);
     for (position, item) in select.projection.iter_mut().enumerate() {
         if let SelectItem::UnnamedExpr(expression) = item
             && !has_own_name(expression)

@@ -13,7 +13,10 @@ use datafusion_expr::Expr;
 
 use crate::catalog::TableDefinition;
 use crate::changelog::ChangelogMode;
-use crate::types::{AggregateCall, MiniBatch, OverCall, OverFrame, RankFunction, RankInput, SortColumn, SqlType, WindowColumn, WindowSpec};
+use crate::types::{
+    AggregateCall, MiniBatch, OverCall, OverFrame, RankFunction, RankInput, SortColumn, SqlType, WindowColumn,
+    WindowSpec,
+};
 
 /// Index of a node in [`StreamGraph::nodes`].
 pub type NodeId = usize;

@@ -15,9 +15,9 @@ use super::config::JobConfig;
 use crate::changelog::ChangeBatch;
 use crate::error::{Error, Result};
 use crate::operators::{
-    Calc, DropUpdateBefore, Expand, GroupAggregate, GroupAggregateParameters, KeepFirst, Operator, Output, Over, OverParameters, Port, Rank,
-    RankParameters, Sort, TemporalSort, WatermarkAssigner, WindowAggregate, WindowAggregateParameters, WindowAssign,
-    WindowRank, WindowRankParameters,
+    Calc, DropUpdateBefore, Expand, GroupAggregate, GroupAggregateParameters, KeepFirst, Operator, Output, Over,
+    OverParameters, Port, Rank, RankParameters, Sort, TemporalSort, WatermarkAssigner, WindowAggregate,
+    WindowAggregateParameters, WindowAssign, WindowRank, WindowRankParameters,
 };
 use crate::plan::stream::{Node, NodeKind, StreamGraph};
 use crate::state::KeyGroupRange;

@@ -18,6 +18,8 @@ pub enum OverFrame {
 pub enum OverCall {
     /// An aggregate over the frame.
     Aggregate(AggregateCall),
+    /// A count of the rows up to and with the row, whatever the frame.
+    RowNumber(AggregateCall),
     /// The value of a row before.
     Lag {
         /// The column.

@@ -54,6 +54,8 @@ pub(super) struct Frames {
     ends: Vec<usize>,
     /// Which rows enter and leave the aggregates, in order.
     changes: Vec<(u32, Kind)>,
+    /// For each new row the change with which it enters.
+    entered: Vec<u32>,
     /// For each new row the change after which its frame is complete.
     complete: Vec<u32>,
 }
@@ -68,7 +70,7 @@ impl History {
     ) -> Result<History> {
         let back = calls.iter().map(|call| match call {
             OverCall::Lag { offset, .. } => *offset,
-            OverCall::Aggregate(_) => 0,
+            OverCall::Aggregate(_) | OverCall::RowNumber(_) => 0,
         });
         Ok(History {
             schema: Arc::clone(input),
@@ -119,8 +121,9 @@ impl History {
         });
         let members: Vec<(usize, usize)> = members.collect();
         let rows = concat_batches(&self.schema, [&old, new])?;
-        let (ends, changes, complete) = Default::default();
-        let mut frames = Frames { rows, times: all_times, first, partitions, members, ends, changes, complete };
+        let (ends, changes, entered, complete) = Default::default();
+        let mut frames =
+            Frames { rows, times: all_times, first, partitions, members, ends, changes, entered, complete };
         frames.settle(self.frame, self.time.is_some());
         Ok(frames)
     }
@@ -192,9 +195,10 @@ impl Frames {
                 self.partitions[index].start += 1;
             }
             self.changes.push(((self.first + row) as u32, Kind::Insert));
-            self.complete.push(self.changes.len() as u32 - 1);
+            self.entered.push(self.changes.len() as u32 - 1);
             self.ends.push(place);
         }
+        self.complete = self.entered.clone();
         if !peers {
             return;
         }
@@ -239,6 +243,11 @@ impl Frames {
     /// For each new row the place, among the images before and after each change, of its aggregates.
     pub fn images(&self) -> UInt32Array {
         UInt32Array::from_iter_values(self.complete.iter().map(|change| change * 2 + 1))
+    }
+
+    /// The same, of its aggregates before the rows behind it of equal time.
+    pub fn own_images(&self) -> UInt32Array {
+        UInt32Array::from_iter_values(self.entered.iter().map(|change| change * 2 + 1))
     }
 
     /// For each new row the row so many before the end of its frame, and the end.

@@ -173,6 +173,10 @@ impl Over {
                     Some(image) => take(image, &frames.images(), None)?,
                     None => continue,
                 },
+                OverCall::RowNumber(_) => match images.next() {
+                    Some(image) => take(image, &frames.own_images(), None)?,
+                    None => continue,
+                },
             };
             let fits = column.data_type() == field.data_type();
             columns.push(if fits { column } else { cast(&column, field.data_type())? });
@@ -186,7 +190,7 @@ impl Over {
 
 fn aggregate(call: &OverCall) -> Option<&AggregateCall> {
     match call {
-        OverCall::Aggregate(call) => Some(call),
+        OverCall::Aggregate(call) | OverCall::RowNumber(call) => Some(call),
         OverCall::Lag { .. } => None,
     }
 }
@@ -201,10 +205,8 @@ fn look_back(frames: &Frames, column: usize, offset: u64, default: Option<usize>
     let default = frames.rows().column(default);
     let fits = default.data_type() == values.data_type();
     let default = if fits { Arc::clone(default) } else { cast(default, values.data_type())? };
-    let picks: Vec<(usize, usize)> = places
-        .into_iter()
-        .map(|(found, end)| found.map_or((1, end as usize), |found| (0, found as usize)))
-        .collect();
+    let picks: Vec<(usize, usize)> =
+        places.into_iter().map(|(found, end)| found.map_or((1, end as usize), |found| (0, found as usize))).collect();
     if picks.is_empty() {
         return Ok(new_null_array(values.data_type(), 0));
     }

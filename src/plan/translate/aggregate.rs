@@ -338,7 +338,11 @@ fn legacy_window(expression: &Expr) -> Result<Option<(&Expr, WindowSpec)>> {
     Ok(Some((&function.args[0], spec)))
 }
 
-pub(super) fn aggregate_call(expression: &Expr, field: &Arc<Field>, arguments: &mut Arguments) -> Result<AggregateCall> {
+pub(super) fn aggregate_call(
+    expression: &Expr,
+    field: &Arc<Field>,
+    arguments: &mut Arguments,
+) -> Result<AggregateCall> {
     let AggregateExpression { func, params } = match expression {
         Expr::AggregateFunction(function) => function,
         Expr::Alias(alias) => return aggregate_call(&alias.expr, field, arguments),

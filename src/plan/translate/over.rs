@@ -35,8 +35,7 @@ impl Translation<'_> {
         let time = self.order_of(input, first, window)?;
         self.check_over_input(input, first)?;
 
-        let mut arguments =
-            Arguments { schema, expressions: schema.columns().into_iter().map(Expr::Column).collect() };
+        let mut arguments = Arguments { schema, expressions: schema.columns().into_iter().map(Expr::Column).collect() };
         let partition = first.params.partition_by.iter().map(|key| arguments.column(key)).collect::<Vec<_>>();
         let results = window.schema.fields().iter().skip(shown);
         let calls = functions.iter().zip(results).map(|(function, field)| call(function, field, &mut arguments));
@@ -149,23 +148,20 @@ fn call(function: &WindowFunction, field: &FieldRef, arguments: &mut Arguments<'
     let output = Arc::clone(field);
     let mut aggregate = |function: AggregateFunction, columns: &[Expr]| {
         let columns = columns.iter().map(|argument| arguments.column(argument)).collect();
-        OverCall::Aggregate(AggregateCall {
-            function,
-            arguments: columns,
-            distinct: false,
-            filter: None,
-            output: Arc::clone(&output),
-        })
+        AggregateCall { function, arguments: columns, distinct: false, filter: None, output: Arc::clone(&output) }
     };
     Ok(match name {
         // Rows of one time share the frame's end, and so their rank: as Flink has it.
-        "row_number" | "rank" | "dense_rank" => aggregate(AggregateFunction::Count, &[]),
-        "first_value" => aggregate(AggregateFunction::FirstValue, &parameters.args),
-        "last_value" => aggregate(AggregateFunction::LastValue, &parameters.args),
+        "rank" | "dense_rank" => OverCall::Aggregate(aggregate(AggregateFunction::Count, &[])),
+        "row_number" => OverCall::RowNumber(aggregate(AggregateFunction::Count, &[])),
+        "first_value" => OverCall::Aggregate(aggregate(AggregateFunction::FirstValue, &parameters.args)),
+        "last_value" => OverCall::Aggregate(aggregate(AggregateFunction::LastValue, &parameters.args)),
         "lag" => {
             let offset = match parameters.args.get(1) {
                 None => 1,
-                Some(Expr::Literal(ScalarValue::Int32(Some(offset)), _)) if *offset >= 0 => u64::from(offset.unsigned_abs()),
+                Some(Expr::Literal(ScalarValue::Int32(Some(offset)), _)) if *offset >= 0 => {
+                    u64::from(offset.unsigned_abs())
+                }
                 Some(other) => {
                     return Err(Error::sql(format!("LAG looks back by a whole number of rows, not by '{other}'")));
                 }
