@@ -198,8 +198,6 @@ pub enum NodeKind {
         function: RankFunction,
         /// First and last wanted rank.
         range: (u64, u64),
-        /// Whether the rank is the last column emitted.
-        shown: bool,
         /// Whether a row that moves within the range is told as an update of its rank.
         by_rank: bool,
         /// What the input may bring.
@@ -223,8 +221,6 @@ pub enum NodeKind {
         function: RankFunction,
         /// First and last wanted rank.
         range: (u64, u64),
-        /// Whether the rank is the last column emitted.
-        shown: bool,
         /// Whether of equal rows the latest stands first.
         newest_first: bool,
     },
@@ -234,8 +230,6 @@ pub enum NodeKind {
         partition: Vec<usize>,
         /// The event-time column.
         time: usize,
-        /// Whether the rank, which is 1, is the last column emitted.
-        shown: bool,
         /// Idle keys expire after so many milliseconds; 0: never.
         ttl_ms: u64,
     },

@@ -79,7 +79,7 @@ pub fn operator(
         }
         NodeKind::WindowAssign { time, window } => Box::new(WindowAssign::new(*time, *window, output)?),
         NodeKind::Expand { columns, sets } => Box::new(Expand::new(output, columns.clone(), sets.clone())?),
-        NodeKind::KeepFirst { partition, time, ttl_ms, .. } => {
+        NodeKind::KeepFirst { partition, time, ttl_ms } => {
             Box::new(KeepFirst::new(&input()?, output, partition, *time, *ttl_ms, key_groups)?)
         }
         NodeKind::TemporalSort { time, order } => Box::new(TemporalSort::new(output, *time, order)?),
@@ -101,7 +101,6 @@ fn top(kind: &NodeKind, input: SchemaRef, output: SchemaRef, key_groups: KeyGrou
             newest_first,
             emit_update_before,
             ttl_ms,
-            ..
         } => Box::new(Rank::new(RankParameters {
             input,
             output,
@@ -126,7 +125,7 @@ fn top(kind: &NodeKind, input: SchemaRef, output: SchemaRef, key_groups: KeyGrou
             shown: *shown,
             key_groups,
         })?),
-        NodeKind::WindowRank { partition, window_end, order, function, range, newest_first, .. } => {
+        NodeKind::WindowRank { partition, window_end, order, function, range, newest_first } => {
             Box::new(WindowRank::new(WindowRankParameters {
                 input,
                 output,

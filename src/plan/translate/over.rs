@@ -29,7 +29,7 @@ impl Translation<'_> {
         };
         let frame = frame(&first.params.window_frame)?;
         let same_frame = |other: &&WindowFunction| self::frame(&other.params.window_frame).is_ok_and(|f| f == frame);
-        if !functions.iter().all(|function| one(&function) && same_frame(&function)) {
+        if !functions.iter().all(|function| one(function) && same_frame(function)) {
             return Err(several_windows());
         }
         let time = self.order_of(input, first, window)?;

@@ -37,9 +37,8 @@ impl Translation<'_> {
         let LogicalPlan::Extension(extension) = plan else { return Ok(None) };
         let Some(node) = extension.node.as_any().downcast_ref::<RankNode>() else { return Ok(None) };
         let schema = UserDefinedLogicalNodeCore::schema(node);
-        let rank = schema.fields().len() - 1;
-        let read = readers.flat_map(Expr::column_refs).any(|column| schema.maybe_index_of_column(column) == Some(rank));
-        if node.rank.is_none() || read {
+        let Some(rank) = schema.fields().len().checked_sub(1).filter(|_| node.rank.is_some()) else { return Ok(None) };
+        if readers.flat_map(Expr::column_refs).any(|column| schema.maybe_index_of_column(column) == Some(rank)) {
             return Ok(None);
         }
         let without: Vec<_> = schema.iter().take(rank).map(|(q, field)| (q.cloned(), Arc::clone(field))).collect();
@@ -112,7 +111,7 @@ impl Translation<'_> {
             (RankInput::Retract, _) if !by_rank => ChangelogMode::APPEND.with(Kind::Delete),
             _ => ChangelogMode::RETRACT,
         };
-        let rank = facts.schema.fields().len() - 1;
+        let rank = facts.schema.fields().len().saturating_sub(1);
         if row_number && range.0 == range.1 {
             facts.upsert_key = Some(partition.clone());
         } else if row_number && shown {
@@ -129,7 +128,6 @@ impl Translation<'_> {
             order,
             function,
             range,
-            shown,
             by_rank,
             changes,
             newest_first,
@@ -194,7 +192,6 @@ impl Translation<'_> {
             order: top.order,
             function: top.function,
             range: top.range,
-            shown: top.shown,
             newest_first,
         };
         let id = self.add(kind, vec![edge], facts);
@@ -215,8 +212,7 @@ impl Translation<'_> {
             ttl => StateBound::Bounded(format!("keys idle for {ttl} ms expire")),
         };
         let edge = self.keyed_edge(top.input, &top.partition, &mut facts);
-        let kind =
-            NodeKind::KeepFirst { partition: top.partition, time, shown: top.shown, ttl_ms: self.settings.ttl_ms };
+        let kind = NodeKind::KeepFirst { partition: top.partition, time, ttl_ms: self.settings.ttl_ms };
         Ok(self.add(kind, vec![edge], facts))
     }
 }
