@@ -68,11 +68,14 @@ impl UserDefinedLogicalNodeCore for RankNode {
         self.partition.iter().cloned().chain(self.order.iter().map(|sort| sort.expr.clone())).collect()
     }
 
-    /// A condition on partition columns alone takes whole partitions away: it may stand before.
+    /// A condition on partition columns alone takes whole partitions away: it may stand before. Conditions are told apart
+    /// by name only, so a name that two columns have stays.
     fn prevent_predicate_push_down_columns(&self) -> HashSet<String> {
-        let partition: HashSet<String> =
-            self.partition.iter().flat_map(Expr::column_refs).map(|c| c.name.clone()).collect();
-        self.schema.fields().iter().map(|field| field.name().clone()).filter(|name| !partition.contains(name)).collect()
+        let partition: HashSet<&str> =
+            self.partition.iter().flat_map(Expr::column_refs).map(|column| column.name.as_str()).collect();
+        let names = || self.schema.fields().iter().map(|field| field.name().as_str());
+        let free = |name: &&str| partition.contains(name) && names().filter(|other| other == name).count() == 1;
+        names().filter(|name| !free(name)).map(str::to_string).collect()
     }
 
     fn fmt_for_explain(&self, f: &mut fmt::Formatter) -> fmt::Result {
