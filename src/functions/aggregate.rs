@@ -31,7 +31,7 @@ enum Kind {
 }
 
 /// Names, least and most arguments, typing.
-const FUNCTIONS: [(&str, usize, usize, Kind); 22] = [
+const FUNCTIONS: [(&str, usize, usize, Kind); 24] = [
     ("count", 0, usize::MAX, Kind::Count),
     ("approx_count_distinct", 1, 1, Kind::Count),
     ("sum", 1, 1, Kind::Sum),
@@ -54,6 +54,8 @@ const FUNCTIONS: [(&str, usize, usize, Kind); 22] = [
     ("json_objectagg", 2, 2, Kind::JsonObject),
     ("json_arrayagg", 1, 1, Kind::JsonArray),
     ("percentile", 2, 3, Kind::Percentile),
+    ("grouping", 1, usize::MAX, Kind::Count),
+    ("grouping_id", 1, usize::MAX, Kind::Count),
 ];
 
 /// All aggregate functions.

@@ -35,6 +35,7 @@ mod tests;
 mod text_form;
 mod typing;
 mod window;
+mod window_functions;
 
 use std::sync::Arc;
 
@@ -49,6 +50,7 @@ pub use function::FunctionContext;
 pub use set::{FunctionSet, assignable};
 pub use typing::{common_type, comparison_type};
 pub use window::pack_window;
+pub use window_functions::window_functions;
 
 /// All built-in scalar functions, the planner's own (`flink_…`, casts aside) included; names are lower case.
 pub fn scalar_functions(context: &FunctionContext) -> Vec<Arc<ScalarUDF>> {
@@ -74,10 +76,10 @@ fn entries() -> Vec<function::Entry> {
     families.into_iter().flat_map(|family| family()).collect()
 }
 
-/// The names that SHOW FUNCTIONS lists: scalar and aggregate functions, without the planner's own.
+/// The names that SHOW FUNCTIONS lists: scalar, aggregate and window functions, without the planner's own.
 pub fn function_names() -> Vec<String> {
     let scalar = entries().into_iter().flat_map(|entry| entry.names.iter().copied());
-    let aggregate = aggregate::names();
+    let aggregate = aggregate::names().chain(window_functions::names());
     let mut names: Vec<String> =
         scalar.chain(aggregate).chain(["mod", "cast", "try_cast"]).map(str::to_string).collect();
     names.retain(|name| !name.starts_with("flink_") && !matches!(name.as_str(), "strpos" | "date_part"));

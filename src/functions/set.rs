@@ -5,16 +5,17 @@ use std::fmt;
 use std::sync::Arc;
 
 use arrow::datatypes::Field;
-use datafusion_expr::{AggregateUDF, ScalarUDF};
+use datafusion_expr::{AggregateUDF, ScalarUDF, WindowUDF};
 
-use super::{FunctionContext, aggregate_functions, cast_function, function_names, scalar_functions};
+use super::{FunctionContext, aggregate_functions, cast_function, function_names, scalar_functions, window_functions};
 use crate::error::Result;
 use crate::types::SqlType;
 
-/// Scalar and aggregate functions by name; names do not heed case.
+/// Scalar, aggregate and window functions by name; names do not heed case.
 pub struct FunctionSet {
     scalar: BTreeMap<String, Arc<ScalarUDF>>,
     aggregate: BTreeMap<String, Arc<AggregateUDF>>,
+    window: BTreeMap<String, Arc<WindowUDF>>,
     context: FunctionContext,
 }
 
@@ -35,7 +36,8 @@ impl FunctionSet {
             scalar.insert(function.name().to_lowercase(), function);
         }
         let aggregate = aggregate_functions().into_iter().map(|function| (function.name().to_lowercase(), function));
-        FunctionSet { scalar, aggregate: aggregate.collect(), context }
+        let window = window_functions().into_iter().map(|function| (function.name().to_string(), function));
+        FunctionSet { scalar, aggregate: aggregate.collect(), window: window.collect(), context }
     }
 
     /// The scalar function of this name.
@@ -46,6 +48,11 @@ impl FunctionSet {
     /// The aggregate function of this name.
     pub fn aggregate(&self, name: &str) -> Option<Arc<AggregateUDF>> {
         self.aggregate.get(&name.to_lowercase()).cloned()
+    }
+
+    /// The function of this name that has a meaning only with `OVER`.
+    pub fn window(&self, name: &str) -> Option<Arc<WindowUDF>> {
+        self.window.get(&name.to_lowercase()).cloned()
     }
 
     /// The function that casts a column like `from` into `to`; nothing where Arrow's own cast does.
@@ -64,6 +71,11 @@ impl FunctionSet {
     /// Every name that binds to a scalar function.
     pub fn scalar_names(&self) -> Vec<String> {
         self.scalar.keys().cloned().collect()
+    }
+
+    /// Every name that binds to a window function.
+    pub fn window_names(&self) -> Vec<String> {
+        self.window.keys().cloned().collect()
     }
 
     /// Every name that binds to an aggregate function.

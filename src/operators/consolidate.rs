@@ -57,18 +57,19 @@ impl Consolidate {
         let rows = self.rows.convert_columns(batch.rows().columns())?;
         let Some((columns, converter)) = &self.key else { return Ok(()) };
         let columns: Vec<ArrayRef> = columns.iter().map(|column| batch.rows().column(*column).clone()).collect();
-        let keys = converter.convert_columns(&columns)?;
+        // A table of one row has a key without columns.
+        let keys = if columns.is_empty() { None } else { Some(converter.convert_columns(&columns)?) };
         for row in 0..batch.len() {
-            let key = keys.row(row);
+            let key = keys.as_ref().map_or(&[][..], |keys| keys.row(row).data());
             if batch.kind(row).is_retraction() {
-                self.entries.remove(key.data());
+                self.entries.remove(key);
                 continue;
             }
             let image = Some(rows.row(row).data().into());
-            match self.entries.get_mut(key.data()) {
+            match self.entries.get_mut(key) {
                 Some(entry) => entry.row = image,
                 None => {
-                    self.entries.insert(key.data().into(), Entry { row: image, count: 1, order: self.next });
+                    self.entries.insert(key.into(), Entry { row: image, count: 1, order: self.next });
                     self.next += 1;
                 }
             }
@@ -170,6 +171,7 @@ mod tests {
         assert_eq!(run(None, &retract), [("Bob".into(), 1), ("Mary".into(), 2)]);
         let upsert = [(Insert, "Mary", 1), (UpdateAfter, "Mary", 2), (Insert, "Bob", 1), (Delete, "Bob", 1)];
         assert_eq!(run(Some(vec![0]), &upsert), [("Mary".into(), 2)]);
+        assert_eq!(run(Some(vec![]), &upsert[..3]), [("Bob".into(), 1)]);
         assert_eq!(run(None, &[(Insert, "Liz", 1), (Insert, "Liz", 1)]).len(), 2);
     }
 }

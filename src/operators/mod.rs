@@ -21,13 +21,20 @@ mod changelog_normalize;
 mod consolidate;
 mod drop_update_before;
 mod event_time;
+mod expand;
 mod expression;
 mod group_aggregate;
 mod images;
+mod keep_first;
+mod over;
+mod rank;
+mod sort;
+mod temporal_sort;
 mod watermark_assigner;
 mod window;
 mod window_aggregate;
 mod window_assign;
+mod window_rank;
 
 #[cfg(test)]
 mod testing;
@@ -36,10 +43,17 @@ pub use calc::Calc;
 pub use changelog_normalize::ChangelogNormalize;
 pub use consolidate::Consolidate;
 pub use drop_update_before::DropUpdateBefore;
+pub use expand::Expand;
 pub use group_aggregate::{GroupAggregate, GroupAggregateParameters};
+pub use keep_first::KeepFirst;
+pub use over::{Over, OverParameters};
+pub use rank::{Rank, RankParameters};
+pub use sort::Sort;
+pub use temporal_sort::TemporalSort;
 pub use watermark_assigner::WatermarkAssigner;
 pub use window_aggregate::{WindowAggregate, WindowAggregateParameters};
 pub use window_assign::WindowAssign;
+pub use window_rank::{WindowRank, WindowRankParameters};
 
 use crate::changelog::{ChangeBatch, CheckpointId, Event, Watermark};
 use crate::error::Result;

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::display::expression;
 use crate::plan::stream::{Distribution, Node, NodeId, NodeKind, NodeParallelism, StateBound, StreamGraph};
-use crate::types::{AggregateCall, WindowSpec};
+use crate::types::{AggregateCall, SortColumn, WindowSpec};
 
 /// One tree a sink, sinks first; a node that several use is drawn once and referred to after that.
 pub fn explain(graph: &StreamGraph) -> String {
@@ -69,6 +69,30 @@ fn title(graph: &StreamGraph, node: &Node) -> String {
             format!("groupBy=[{by}], window=[{}], select=[{}]", spec(window), calls(aggregates, &column))
         }
         NodeKind::WindowAssign { time, window } => format!("{}, {}", column(*time), spec(window)),
+        NodeKind::Expand { columns: grouped, sets } => {
+            let set = |set: &Vec<bool>| {
+                let present = grouped.iter().zip(set).filter(|(_, present)| **present);
+                format!("({})", present.map(|(index, _)| column(*index)).collect::<Vec<_>>().join(", "))
+            };
+            format!("sets=[{}]", sets.iter().map(set).collect::<Vec<_>>().join(", "))
+        }
+        NodeKind::Over { partition, time, frame, shown, .. } => {
+            let time = time.map_or("arrival".to_string(), &column);
+            let results = node.schema.fields().iter().skip(*shown).map(|field| field.name().as_str());
+            let results = results.collect::<Vec<_>>().join(", ");
+            format!("partitionBy=[{}], orderBy=[{time}], frame={frame:?}, select=[{results}]", columns(partition))
+        }
+        NodeKind::Rank { partition, order, function, range, .. }
+        | NodeKind::WindowRank { partition, order, function, range, .. } => {
+            let order = sorted(order, &column);
+            format!("{function:?} {} to {}, partitionBy=[{}], orderBy=[{order}]", range.0, range.1, columns(partition))
+        }
+        NodeKind::KeepFirst { partition, time, .. } => format!("key=[{}], time={}", columns(partition), column(*time)),
+        NodeKind::TemporalSort { order, .. } => format!("orderBy=[{}]", sorted(order, &column)),
+        NodeKind::Sort { order, range: (first, last) } => {
+            let limit = if *last == u64::MAX { String::new() } else { format!(", rows {first} to {last}") };
+            format!("orderBy=[{}]{limit}", sorted(order, &column))
+        }
         NodeKind::Sink { table, .. } => format!("{}: {}", table.name, names(node)),
         NodeKind::ChangelogNormalize { key, .. } => format!("key=[{}]", columns(key)),
         NodeKind::Union | NodeKind::DropUpdateBefore | NodeKind::Collect => names(node),
@@ -126,6 +150,20 @@ fn calls(aggregates: &[AggregateCall], column: &dyn Fn(usize) -> String) -> Stri
         format!("{:?}({distinct}{arguments}){filter} AS {}", call.function, call.output.name())
     };
     aggregates.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+fn sorted(order: &[SortColumn], column: &dyn Fn(usize) -> String) -> String {
+    let one = |sort: &SortColumn| {
+        let direction = if sort.descending { " DESC" } else { "" };
+        // NULL counts as the smallest value unless the query says otherwise.
+        let nulls = match (sort.nulls_first, sort.nulls_first == sort.descending) {
+            (_, false) => "",
+            (true, true) => " NULLS FIRST",
+            (false, true) => " NULLS LAST",
+        };
+        format!("{}{direction}{nulls}", column(sort.column))
+    };
+    order.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
 fn spec(window: &WindowSpec) -> String {

@@ -5,6 +5,8 @@
 //!   hints, inline  OPTIONS hints, functions in SQL    (rewritten before binding)
 //!   provider   names → tables, views, functions       (binding is the library's, over our catalog)
 //!   typing     literals, CAST, CASE, UNION, VALUES    (Flink's types)
+//!   ranking    conditions on ranks, LIMIT              (Top-N)
+//!   grouping_sets  GROUPING SETS, ROLLUP, CUBE         (rows repeated for each set)
 //!   optimize   push filters, prune columns            (the rules that are sound for streams)
 //!   translate  relations → nodes                      Source → GroupAggregate → Collect
 //!   modes      who needs -U                           [I,UB,UA]
@@ -22,14 +24,18 @@ mod expand;
 mod explain;
 mod expressions;
 mod forms;
+mod grouping_sets;
 mod hints;
 mod inline;
 mod like;
 mod modes;
 mod name;
+mod named_windows;
 mod nodes;
 mod optimize;
 mod provider;
+mod rank_node;
+mod ranking;
 mod relations;
 mod rewrite;
 mod simplify;
@@ -165,6 +171,7 @@ impl Planner<'_> {
 
     fn bind(&self, query: &Query) -> Result<LogicalPlan> {
         let plan = Names::new(self.catalog, Arc::clone(&self.functions)).bind(query)?;
+        let plan = ranking::apply(plan, self.settings.batch).and_then(grouping_sets::apply).map_err(error::unwrap)?;
         optimize::optimize(plan)
     }
 

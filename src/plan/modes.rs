@@ -16,7 +16,10 @@ pub(super) fn settle(graph: &mut StreamGraph, accepts: &dyn Fn(&NodeKind) -> Cha
             NodeKind::Collect => true,
             sink @ NodeKind::Sink { .. } => accepts(sink).contains(Kind::UpdateBefore),
             NodeKind::Calc { condition, .. } => condition.is_some() || needed[id],
-            NodeKind::GroupAggregate { .. } | NodeKind::WindowAggregate { .. } => true,
+            NodeKind::GroupAggregate { .. }
+            | NodeKind::WindowAggregate { .. }
+            | NodeKind::Rank { .. }
+            | NodeKind::Sort { .. } => true,
             NodeKind::DropUpdateBefore | NodeKind::ChangelogNormalize { .. } => false,
             _ => needed[id],
         };
@@ -32,6 +35,7 @@ pub(super) fn settle(graph: &mut StreamGraph, accepts: &dyn Fn(&NodeKind) -> Cha
         let inherited = inherited_mode(graph, id);
         let node = &mut graph.nodes[id];
         if let NodeKind::GroupAggregate { emit_update_before, .. }
+        | NodeKind::Rank { emit_update_before, .. }
         | NodeKind::ChangelogNormalize { emit_update_before, .. } = &mut node.kind
         {
             *emit_update_before = needed[id];
@@ -51,6 +55,7 @@ fn inherited_mode(graph: &StreamGraph, id: NodeId) -> Option<ChangelogMode> {
     let passes = matches!(
         node.kind,
         NodeKind::Calc { .. }
+            | NodeKind::Expand { .. }
             | NodeKind::Union
             | NodeKind::WatermarkAssigner { .. }
             | NodeKind::WindowAssign { .. }

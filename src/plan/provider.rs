@@ -12,7 +12,7 @@ use datafusion_expr::planner::{ContextProvider, ExprPlanner, RelationPlanner, Ty
 use datafusion_expr::{
     AggregateUDF, Expr, HigherOrderUDF, LogicalPlan, LogicalPlanBuilder, ScalarUDF, TableSource, WindowUDF, ident,
 };
-use datafusion_sql::planner::{ParserOptions, PlannerContext, SqlToRel};
+use datafusion_sql::planner::{NullOrdering, ParserOptions, PlannerContext, SqlToRel};
 use sqlparser::ast::Query;
 
 use super::error::{unwrap, wrap};
@@ -110,6 +110,7 @@ impl<'a> Names<'a> {
             .with_parse_float_as_decimal(true)
             .with_enable_ident_normalization(false)
             .with_map_string_types_to_utf8view(false)
+            .with_default_null_ordering(NullOrdering::NullsMin)
             .with_collect_spans(true);
         SqlToRel::new_with_options(self, options)
     }
@@ -240,8 +241,8 @@ impl ContextProvider for Names<'_> {
         self.functions.aggregate(name)
     }
 
-    fn get_window_meta(&self, _name: &str) -> Option<Arc<WindowUDF>> {
-        None
+    fn get_window_meta(&self, name: &str) -> Option<Arc<WindowUDF>> {
+        self.functions.window(name)
     }
 
     fn get_variable_type(&self, _variable_names: &[String]) -> Option<DataType> {
@@ -265,7 +266,7 @@ impl ContextProvider for Names<'_> {
     }
 
     fn udwf_names(&self) -> Vec<String> {
-        Vec::new()
+        self.functions.window_names()
     }
 }
 

@@ -13,7 +13,10 @@ use datafusion_expr::Expr;
 
 use crate::catalog::TableDefinition;
 use crate::changelog::ChangelogMode;
-use crate::types::{AggregateCall, MiniBatch, SqlType, WindowColumn, WindowSpec};
+use crate::types::{
+    AggregateCall, MiniBatch, OverCall, OverFrame, RankFunction, RankInput, SortColumn, SqlType, WindowColumn,
+    WindowSpec,
+};
 
 /// Index of a node in [`StreamGraph::nodes`].
 pub type NodeId = usize;
@@ -166,6 +169,86 @@ pub enum NodeKind {
         /// How time is cut.
         window: WindowSpec,
     },
+    /// `GROUPING SETS`: each row once for each set; emits the input's columns, then `columns` with NULL where the set
+    /// does not group by them, then the number of the set.
+    Expand {
+        /// Columns of the input.
+        columns: Vec<usize>,
+        /// Which of them each set groups by.
+        sets: Vec<Vec<bool>>,
+    },
+    /// `OVER` ordered by time: emits the first columns of the input, then the results; append-only.
+    Over {
+        /// Partition columns of the input; empty for one partition.
+        partition: Vec<usize>,
+        /// The event-time column; `None`: rows are taken as they arrive.
+        time: Option<usize>,
+        /// Which rows the aggregates of a row are over.
+        frame: OverFrame,
+        /// What is computed.
+        calls: Vec<OverCall>,
+        /// How many columns of the input are emitted.
+        shown: usize,
+    },
+    /// Top-N: the rows of each partition whose rank is in a range; emits the input's columns, and the rank if shown.
+    Rank {
+        /// Partition columns of the input; empty for one partition.
+        partition: Vec<usize>,
+        /// The order within a partition; empty: by arrival.
+        order: Vec<SortColumn>,
+        /// How equal rows are counted.
+        function: RankFunction,
+        /// First and last wanted rank.
+        range: (u64, u64),
+        /// Whether a row that moves within the range is told as an update of its rank.
+        by_rank: bool,
+        /// What the input may bring.
+        changes: RankInput,
+        /// Whether of equal rows the latest stands first.
+        newest_first: bool,
+        /// Whether the user needs `-U`.
+        emit_update_before: bool,
+        /// Idle partitions expire after so many milliseconds; 0: never.
+        ttl_ms: u64,
+    },
+    /// Top-N of each window, told when the watermark passes the window's end; append-only.
+    WindowRank {
+        /// Partition columns of the input, the window's among them.
+        partition: Vec<usize>,
+        /// The column of the window's end.
+        window_end: usize,
+        /// The order within a partition.
+        order: Vec<SortColumn>,
+        /// How equal rows are counted.
+        function: RankFunction,
+        /// First and last wanted rank.
+        range: (u64, u64),
+        /// Whether of equal rows the latest stands first.
+        newest_first: bool,
+    },
+    /// The first row of each key by event time, told when the watermark has passed it; append-only.
+    KeepFirst {
+        /// Key columns of the input; empty for one key.
+        partition: Vec<usize>,
+        /// The event-time column.
+        time: usize,
+        /// Idle keys expire after so many milliseconds; 0: never.
+        ttl_ms: u64,
+    },
+    /// `ORDER BY` event time: rows wait until the watermark has passed them; append-only.
+    TemporalSort {
+        /// The event-time column, ascending: the first of the order.
+        time: usize,
+        /// The order, by time first.
+        order: Vec<SortColumn>,
+    },
+    /// `ORDER BY` and `LIMIT` over the whole of a bounded input, told at its end.
+    Sort {
+        /// The order; empty: by arrival.
+        order: Vec<SortColumn>,
+        /// First and last wanted row, from 1.
+        range: (u64, u64),
+    },
     /// `UNION ALL`.
     Union,
     /// Drops `-U` rows: the user needs only the new image.
@@ -199,6 +282,13 @@ impl NodeKind {
             NodeKind::GroupAggregate { .. } => "GroupAggregate",
             NodeKind::WindowAggregate { .. } => "WindowAggregate",
             NodeKind::WindowAssign { .. } => "WindowTableFunction",
+            NodeKind::Expand { .. } => "Expand",
+            NodeKind::Over { .. } => "Over",
+            NodeKind::Rank { .. } => "Rank",
+            NodeKind::WindowRank { .. } => "WindowRank",
+            NodeKind::KeepFirst { .. } => "KeepFirst",
+            NodeKind::TemporalSort { .. } => "TemporalSort",
+            NodeKind::Sort { .. } => "Sort",
             NodeKind::Union => "Union",
             NodeKind::DropUpdateBefore => "DropUpdateBefore",
             NodeKind::ChangelogNormalize { .. } => "ChangelogNormalize",
@@ -219,6 +309,7 @@ impl StreamGraph {
             None => String::new(),
         };
         let types = |columns: &[usize]| columns.iter().map(sql_type).collect::<Vec<_>>().join(", ");
+        let rows = || types(&(0..input.map_or(0, |schema| schema.fields().len())).collect::<Vec<_>>());
         let calls = |calls: &[AggregateCall]| {
             let one = |call: &AggregateCall| {
                 let distinct = if call.distinct { "DISTINCT " } else { "" };
@@ -244,6 +335,27 @@ impl StreamGraph {
             ),
             NodeKind::Sink { table, .. } => format!("connector {}", table.options.get("connector").unwrap_or_default()),
             NodeKind::ChangelogNormalize { key, .. } => format!("key {key:?} rows [{}]", row_types(&node.schema)),
+            NodeKind::Rank { partition, order, function, range, changes, newest_first, .. } => format!(
+                "{function:?} {range:?} keys [{}] order {order:?} {newest_first} {changes:?} of [{}]",
+                types(partition),
+                rows()
+            ),
+            NodeKind::Over { partition, time, frame, calls, .. } => {
+                format!("keys [{}] time {time:?} {frame:?} {calls:?} of [{}]", types(partition), rows())
+            }
+            NodeKind::WindowRank { partition, order, function, range, newest_first, .. } => {
+                format!(
+                    "{function:?} {range:?} keys [{}] order {order:?} {newest_first} of [{}]",
+                    types(partition),
+                    rows()
+                )
+            }
+            NodeKind::KeepFirst { partition, time, .. } => {
+                format!("keys [{}] by column {time} of [{}]", types(partition), rows())
+            }
+            NodeKind::TemporalSort { order, .. } | NodeKind::Sort { order, .. } => {
+                format!("order {order:?} of [{}]", rows())
+            }
             _ => String::new(),
         };
         format!("{} {words}", node.kind.name()).trim_end().to_string()

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, SchemaRef};
 use datafusion_common::DFSchema;
 use datafusion_expr::Expr;
 use datafusion_expr::execution_props::ExecutionProps;
@@ -15,8 +15,9 @@ use super::config::JobConfig;
 use crate::changelog::ChangeBatch;
 use crate::error::{Error, Result};
 use crate::operators::{
-    Calc, ChangelogNormalize, DropUpdateBefore, GroupAggregate, GroupAggregateParameters, Operator, Output, Port,
-    WatermarkAssigner, WindowAggregate, WindowAggregateParameters, WindowAssign,
+    Calc, ChangelogNormalize, DropUpdateBefore, Expand, GroupAggregate, GroupAggregateParameters, KeepFirst, Operator, Output, Over,
+    OverParameters, Port, Rank, RankParameters, Sort, TemporalSort, WatermarkAssigner, WindowAggregate,
+    WindowAggregateParameters, WindowAssign, WindowRank, WindowRankParameters,
 };
 use crate::plan::stream::{Node, NodeKind, StreamGraph};
 use crate::state::KeyGroupRange;
@@ -85,7 +86,68 @@ pub fn operator(
             let instants = matches!(output.field(*time).data_type(), DataType::Timestamp(_, Some(_)));
             Box::new(WindowAssign::new(*time, *window, local_time(instants, config), output)?)
         }
+        NodeKind::Expand { columns, sets } => Box::new(Expand::new(output, columns.clone(), sets.clone())?),
+        NodeKind::KeepFirst { partition, time, ttl_ms } => {
+            Box::new(KeepFirst::new(&input()?, output, partition, *time, *ttl_ms, key_groups)?)
+        }
+        NodeKind::TemporalSort { time, order } => Box::new(TemporalSort::new(output, *time, order)?),
+        NodeKind::Sort { order, range } => Box::new(Sort::new(output, order, *range)?),
+        ranking => top(ranking, input()?, output, key_groups)?,
     }))
+}
+
+/// An operator over rows in an order.
+fn top(kind: &NodeKind, input: SchemaRef, output: SchemaRef, key_groups: KeyGroupRange) -> Result<Box<dyn Operator>> {
+    Ok(match kind {
+        NodeKind::Rank {
+            partition,
+            order,
+            function,
+            range,
+            by_rank,
+            changes,
+            newest_first,
+            emit_update_before,
+            ttl_ms,
+        } => Box::new(Rank::new(RankParameters {
+            input,
+            output,
+            partition: partition.clone(),
+            order: order.clone(),
+            function: *function,
+            range: *range,
+            by_rank: *by_rank,
+            changes: *changes,
+            newest_first: *newest_first,
+            emit_update_before: *emit_update_before,
+            ttl_ms: *ttl_ms,
+            key_groups,
+        })?),
+        NodeKind::Over { partition, time, frame, calls, shown } => Box::new(Over::new(OverParameters {
+            input,
+            output,
+            partition: partition.clone(),
+            time: *time,
+            frame: *frame,
+            calls: calls.clone(),
+            shown: *shown,
+            key_groups,
+        })?),
+        NodeKind::WindowRank { partition, window_end, order, function, range, newest_first } => {
+            Box::new(WindowRank::new(WindowRankParameters {
+                input,
+                output,
+                partition: partition.clone(),
+                window_end: *window_end,
+                order: order.clone(),
+                function: *function,
+                range: *range,
+                newest_first: *newest_first,
+                key_groups,
+            })?)
+        }
+        other => return Err(Error::bug(format!("no operator for {}", other.name()))),
+    })
 }
 
 /// The clock along which windows are cut: the session's, or none.

@@ -341,7 +341,8 @@ async fn killed_at_any_time_and_restored_at_any_parallelism_every_change_is_ther
                 break;
             }
             job.handle.cancel();
-            assert!(job.handle.wait().await.is_err_and(|error| error.kind() == ErrorKind::Cancelled));
+            let ended = job.handle.wait().await.map(|_| ());
+            assert!(ended.as_ref().is_err_and(|error| error.kind() == ErrorKind::Cancelled), "{ended:?}");
             // What is visible at any time is a union of whole checkpoints.
             visible(&world);
         }

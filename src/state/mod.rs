@@ -6,7 +6,7 @@
 //! the last one ([`TableDelta`]); a base delta replaces everything before it.
 //!
 //! Values under a key that can be many (the distinct values of a group, the rows behind a MIN) live in tables of their
-//! own ([`Multisets`], [`Arrivals`]), so that a hot key with a million values writes only those that changed.
+//! own ([`Multisets`], [`Arrivals`], [`SortedRows`]), so that a hot key with a million values writes only those that changed.
 
 mod arrivals;
 mod codec;
@@ -17,6 +17,7 @@ mod key_store;
 mod key_table;
 mod multiset;
 mod snapshot;
+mod sorted_rows;
 
 pub use arrivals::Arrivals;
 pub(crate) use codec::with_codec;
@@ -26,3 +27,4 @@ pub use key_group::{KeyGroupRange, key_group};
 pub use key_table::KeyTable;
 pub use multiset::Multisets;
 pub use snapshot::{KEY_GROUP_COLUMN, Restored, Scope, Snapshot, TableDelta};
+pub use sorted_rows::{Position, Row, SortedRows};

@@ -7,11 +7,15 @@
 mod aggregate;
 mod cell;
 mod local_time;
+mod over;
+mod rank;
 mod sql_type;
 mod window;
 
 pub use aggregate::{AggregateCall, AggregateFunction, MiniBatch};
 pub use cell::{CellFormat, RowFormat};
 pub use local_time::LocalTime;
+pub use over::{OverCall, OverFrame};
+pub use rank::{RankFunction, RankInput, SortColumn};
 pub use sql_type::{RowField, SqlType, TYPE_KEY};
 pub use window::{WindowColumn, WindowSpec};

@@ -21,6 +21,7 @@
 mod json;
 mod names;
 mod places;
+mod spellings;
 
 pub(super) use names::repeated_column;
 
@@ -84,6 +85,7 @@ impl VisitorMut for Rewrite<'_> {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
         name_columns(&mut query.body);
+        spellings::fetch_as_limit(query);
         ControlFlow::Continue(())
     }
 
@@ -408,6 +410,8 @@ fn name_columns(body: &mut SetExpr) {
 }
 
 fn name_select(select: &mut Select) {
+    spellings::spell_out_sets(&mut select.group_by);
+    super::named_windows::resolve(select);
     for (position, item) in select.projection.iter_mut().enumerate() {
         if let SelectItem::UnnamedExpr(expression) = item
             && !has_own_name(expression)

@@ -19,14 +19,14 @@ use crate::plan::stream::{Distribution, Edge, NodeId, NodeKind, NodeParallelism,
 use crate::types::{AggregateCall, AggregateFunction, WindowColumn, WindowSpec};
 
 /// The columns an aggregation reads, computed once each before it.
-struct Arguments<'a> {
-    schema: &'a DFSchema,
-    expressions: Vec<Expr>,
+pub(super) struct Arguments<'a> {
+    pub(super) schema: &'a DFSchema,
+    pub(super) expressions: Vec<Expr>,
 }
 
 impl Arguments<'_> {
     /// The column that will hold `expression`.
-    fn column(&mut self, expression: &Expr) -> usize {
+    pub(super) fn column(&mut self, expression: &Expr) -> usize {
         let expression = expression.clone().unalias_nested().data;
         match self.expressions.iter().position(|present| *present == expression) {
             Some(index) => index,
@@ -37,7 +37,7 @@ impl Arguments<'_> {
         }
     }
 
-    fn fields(&self) -> Result<SchemaRef> {
+    pub(super) fn fields(&self) -> Result<SchemaRef> {
         let fields = self.expressions.iter().map(|e| {
             let (_, field) = e.to_field(self.schema).map_err(unwrap)?;
             Ok(field)
@@ -86,9 +86,6 @@ impl Translation<'_> {
     }
 
     pub(super) fn aggregate(&mut self, aggregate: &Aggregate) -> Result<NodeId> {
-        if aggregate.group_expr.iter().any(|e| matches!(e, Expr::GroupingSet(_))) {
-            return Err(Error::sql("GROUPING SETS, ROLLUP and CUBE are not supported yet"));
-        }
         let input = self.relation(&aggregate.input)?;
         let schema = aggregate.input.schema();
         let mut arguments = Arguments { schema, expressions: Vec::new() };
@@ -297,7 +294,7 @@ impl Translation<'_> {
         Ok(id)
     }
 
-    fn keyed_edge(&self, input: NodeId, keys: &[usize], facts: &mut Facts) -> Edge {
+    pub(super) fn keyed_edge(&self, input: NodeId, keys: &[usize], facts: &mut Facts) -> Edge {
         if keys.is_empty() {
             facts.parallelism = NodeParallelism::Single;
             return Edge { from: input, distribution: Distribution::Single };
@@ -351,7 +348,11 @@ fn legacy_window(expression: &Expr) -> Result<Option<(&Expr, WindowSpec)>> {
     Ok(Some((&function.args[0], spec)))
 }
 
-fn aggregate_call(expression: &Expr, field: &Arc<Field>, arguments: &mut Arguments) -> Result<AggregateCall> {
+pub(super) fn aggregate_call(
+    expression: &Expr,
+    field: &Arc<Field>,
+    arguments: &mut Arguments,
+) -> Result<AggregateCall> {
     let AggregateExpression { func, params } = match expression {
         Expr::AggregateFunction(function) => function,
         Expr::Alias(alias) => return aggregate_call(&alias.expr, field, arguments),

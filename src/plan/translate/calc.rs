@@ -23,11 +23,13 @@ impl Translation<'_> {
             LogicalPlan::Filter(filter) => (Some(filter.predicate.clone()), filter.input.as_ref()),
             other => (None, other),
         };
-        let input = self.relation(input_plan)?;
-        let schema = Arc::clone(input_plan.schema());
         let projection = match expressions {
             Some(expressions) => expressions.to_vec(),
-            None => schema.columns().into_iter().map(Expr::Column).collect(),
+            None => input_plan.schema().columns().into_iter().map(Expr::Column).collect(),
+        };
+        let (input, schema) = match self.unranked(input_plan, condition.iter().chain(&projection))? {
+            Some(unranked) => unranked,
+            None => (self.relation(input_plan)?, Arc::clone(input_plan.schema())),
         };
         self.project(input, schema, condition, projection, Arc::clone(plan.schema().inner()))
     }
@@ -100,6 +102,7 @@ impl Translation<'_> {
                 .filter(|index| !facts.rowtime.contains(index))
                 .filter(|index| self.is_derived_time(&projection[*index], input, &input_schema))
                 .collect(),
+            times: moved(&windows.times),
         };
         let (schema, filtered, expressions) = (Arc::clone(&input_schema), condition.is_some(), projection.clone());
         let kind = NodeKind::Calc { input: input_schema, condition, projection };
@@ -135,7 +138,7 @@ impl Translation<'_> {
 }
 
 /// The column an expression passes through unchanged, under whatever name.
-pub(super) fn column_index(expression: &Expr, schema: &DFSchema) -> Option<usize> {
+pub(in crate::plan) fn column_index(expression: &Expr, schema: &DFSchema) -> Option<usize> {
     match expression {
         Expr::ScalarFunction(call) if call.name() == NOT_NULL => column_index(call.args.first()?, schema),
         Expr::Alias(alias) => column_index(&alias.expr, schema),

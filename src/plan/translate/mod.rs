@@ -10,10 +10,15 @@
 
 mod aggregate;
 mod calc;
+mod expand;
 mod leaf;
 mod monotone;
+mod over;
+mod rank;
 mod sink;
+mod sort;
 
+pub(super) use calc::column_index;
 pub(super) use sink::{StaticPartition, Target};
 
 use std::collections::HashMap;
@@ -22,7 +27,9 @@ use std::sync::Arc;
 use arrow::datatypes::SchemaRef;
 use datafusion_expr::{Distinct, LogicalPlan};
 
+use super::grouping_sets::ExpandNode;
 use super::nodes::{WatermarkNode, WindowNode};
+use super::rank_node::RankNode;
 use super::stream::{Distribution, Edge, Node, NodeId, NodeKind, NodeParallelism, StateBound, StreamGraph};
 use super::{PlanSettings, TableFacts};
 use crate::changelog::ChangelogMode;
@@ -56,6 +63,8 @@ struct Windows {
     /// Timestamps computed from a time attribute (`ts + INTERVAL '1' SECOND`, `COALESCE(ts, …)`): good enough for a
     /// legacy group window, which cuts by their values, while lateness follows the attribute's watermark.
     derived: Vec<usize>,
+    /// Columns that were the time attribute which the windows cut.
+    times: Vec<usize>,
 }
 
 /// Whether a time column holds instants, whose windows are cut along local time.
@@ -135,11 +144,18 @@ impl<'a> Translation<'a> {
             LogicalPlan::Aggregate(aggregate) => self.aggregate(aggregate)?,
             LogicalPlan::Distinct(Distinct::All(input)) => self.distinct(input)?,
             LogicalPlan::Union(union) => self.union(union)?,
+            LogicalPlan::Sort(sort) => self.sort(sort)?,
+            LogicalPlan::Window(window) => self.over(window)?,
+            LogicalPlan::Limit(limit) if self.settings.batch => self.cut(limit)?,
             LogicalPlan::Extension(extension) => {
                 if let Some(node) = extension.node.as_any().downcast_ref::<WatermarkNode>() {
                     self.watermark(node)?
                 } else if let Some(node) = extension.node.as_any().downcast_ref::<WindowNode>() {
                     self.window(node)?
+                } else if let Some(node) = extension.node.as_any().downcast_ref::<RankNode>() {
+                    self.rank(node, true)?
+                } else if let Some(node) = extension.node.as_any().downcast_ref::<ExpandNode>() {
+                    self.expand(node)?
                 } else {
                     return Err(Error::bug(format!("no operator for {}", extension.node.name())));
                 }
@@ -236,7 +252,7 @@ impl<'a> Translation<'a> {
         let id = self.add(kind, vec![forward(input)], facts);
         let which = [WindowColumn::Start, WindowColumn::End, WindowColumn::Time];
         let columns = which.into_iter().enumerate().map(|(index, which)| (columns + index, which)).collect();
-        self.windows.insert(id, Windows { columns, local, ..Windows::default() });
+        self.windows.insert(id, Windows { columns, local, times: vec![time], ..Windows::default() });
         Ok(id)
     }
 
@@ -260,9 +276,7 @@ fn forward(from: NodeId) -> Edge {
 fn unsupported(plan: &LogicalPlan) -> Error {
     let what = match plan {
         LogicalPlan::Join(_) => "a join",
-        LogicalPlan::Sort(_) => "ORDER BY",
         LogicalPlan::Limit(_) => "LIMIT",
-        LogicalPlan::Window(_) => "OVER",
         LogicalPlan::Unnest(_) => "UNNEST",
         LogicalPlan::Distinct(_) => "SELECT DISTINCT ON",
         LogicalPlan::Subquery(_) => "a subquery in an expression",

@@ -28,7 +28,7 @@ pub(super) enum Motion {
 
 impl Translation<'_> {
     /// How column `column` of a node moves.
-    fn motion(&self, node: NodeId, column: usize) -> Motion {
+    pub(super) fn motion(&self, node: NodeId, column: usize) -> Motion {
         if self.node(node).mode.is_append_only() {
             return Motion::Constant;
         }

@@ -146,6 +146,8 @@ impl Translation<'_> {
                     (false, _) => format!("GROUP BY {}", names.join(", ")),
                 }
             }
+            NodeKind::Rank { order, .. } if order.is_empty() => "LIMIT".to_string(),
+            NodeKind::Rank { .. } => "a Top-N: rows leave it as better ones come".to_string(),
             NodeKind::Source { table, .. } => format!("the changelog in table '{}'", table.name),
             other => other.name().to_string(),
         }
