@@ -68,6 +68,18 @@ fn title(graph: &StreamGraph, node: &Node) -> String {
             let by = columns(keys);
             format!("groupBy=[{by}], window=[{}], select=[{}]", spec(window), calls(aggregates, &column))
         }
+        NodeKind::Join { kind, sides, condition, null_equals_null, .. } => {
+            let equals = if *null_equals_null { "IS NOT DISTINCT FROM" } else { "=" };
+            let name = |port: usize, column: usize| {
+                let edge = node.inputs.get(port);
+                edge.map_or("", |edge| graph.nodes[edge.from].schema.field(column).name().as_str())
+            };
+            let keys = sides[0].keys.iter().zip(&sides[1].keys);
+            let mut on: Vec<String> =
+                keys.map(|(left, right)| format!("{} {equals} {}", name(0, *left), name(1, *right))).collect();
+            on.extend(condition.iter().map(expression));
+            format!("joinType=[{}], where=[{}]", kind.name(), on.join(" AND "))
+        }
         NodeKind::WindowAssign { time, window } => format!("{}, {}", column(*time), spec(window)),
         NodeKind::Sink { table, .. } => format!("{}: {}", table.name, names(node)),
         NodeKind::Union | NodeKind::DropUpdateBefore | NodeKind::Collect => names(node),

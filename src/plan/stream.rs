@@ -13,7 +13,7 @@ use datafusion_expr::Expr;
 
 use crate::catalog::TableDefinition;
 use crate::changelog::ChangelogMode;
-use crate::types::{AggregateCall, MiniBatch, SqlType, WindowColumn, WindowSpec};
+use crate::types::{AggregateCall, JoinKind, MiniBatch, SqlType, WindowColumn, WindowSpec};
 
 /// Index of a node in [`StreamGraph::nodes`].
 pub type NodeId = usize;
@@ -92,6 +92,15 @@ pub enum Distribution {
     Single,
 }
 
+/// An input of a join.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JoinSide {
+    /// The columns that must equal the other side's, in the same order and of the same types.
+    pub keys: Vec<usize>,
+    /// How many columns are the input's own; behind them stand computed keys, which are not emitted.
+    pub width: usize,
+}
+
 /// What a node does.
 #[derive(Debug, Clone)]
 pub enum NodeKind {
@@ -164,6 +173,19 @@ pub enum NodeKind {
         /// How time is cut.
         window: WindowSpec,
     },
+    /// Joins two changelogs: the left input's columns, then the right's.
+    Join {
+        /// What becomes of rows with and without a match.
+        kind: JoinKind,
+        /// Left, then right.
+        sides: [JoinSide; 2],
+        /// What must hold of a pair beside equal keys, over the columns of `pairs`.
+        condition: Option<Expr>,
+        /// The inputs' own columns, left then right, with qualifiers; empty without a condition.
+        pairs: DFSchemaRef,
+        /// Whether NULL keys equal each other.
+        null_equals_null: bool,
+    },
     /// `UNION ALL`.
     Union,
     /// Drops `-U` rows: the user needs only the new image.
@@ -190,6 +212,7 @@ impl NodeKind {
             NodeKind::GroupAggregate { .. } => "GroupAggregate",
             NodeKind::WindowAggregate { .. } => "WindowAggregate",
             NodeKind::WindowAssign { .. } => "WindowTableFunction",
+            NodeKind::Join { .. } => "Join",
             NodeKind::Union => "Union",
             NodeKind::DropUpdateBefore => "DropUpdateBefore",
             NodeKind::Sink { .. } => "Sink",
@@ -229,6 +252,15 @@ impl StreamGraph {
                 types(keys),
                 calls(aggregates)
             ),
+            NodeKind::Join { kind, sides, null_equals_null, .. } => {
+                let of = |port: usize| {
+                    let schema = node.inputs.get(port).map(|edge| &self.nodes[edge.from].schema);
+                    let fields = schema.iter().flat_map(|schema| schema.fields());
+                    let types: Vec<String> = fields.map(|field| SqlType::of_field(field).to_string()).collect();
+                    format!("[{}] by {:?}", types.join(", "), sides[port].keys)
+                };
+                format!("{kind:?} {} with {} null-equals-null {null_equals_null}", of(0), of(1))
+            }
             NodeKind::Sink { table, .. } => format!("connector {}", table.options.get("connector").unwrap_or_default()),
             _ => String::new(),
         };

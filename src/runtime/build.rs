@@ -14,8 +14,8 @@ use super::config::JobConfig;
 use crate::changelog::ChangeBatch;
 use crate::error::{Error, Result};
 use crate::operators::{
-    Calc, DropUpdateBefore, GroupAggregate, GroupAggregateParameters, Operator, Output, Port, WatermarkAssigner,
-    WindowAggregate, WindowAggregateParameters, WindowAssign,
+    Calc, DropUpdateBefore, GroupAggregate, GroupAggregateParameters, Join, JoinInput, JoinParameters, Operator,
+    Output, Port, WatermarkAssigner, WindowAggregate, WindowAggregateParameters, WindowAssign,
 };
 use crate::plan::stream::{Node, NodeKind, StreamGraph};
 use crate::state::KeyGroupRange;
@@ -75,6 +75,21 @@ pub fn operator(
                 key_groups,
             })?)
         }
+        NodeKind::Join { kind, sides, condition, pairs, null_equals_null } => {
+            let side = |port: usize| {
+                let edge = node.inputs.get(port).ok_or_else(|| Error::bug("a join lacks an input"))?;
+                let schema = graph.nodes[edge.from].schema.clone();
+                Ok::<_, Error>(JoinInput { schema, keys: sides[port].keys.clone(), width: sides[port].width })
+            };
+            Box::new(Join::new(JoinParameters {
+                kind: *kind,
+                inputs: [side(0)?, side(1)?],
+                condition: condition.as_ref().map(|condition| compile(condition, pairs)).transpose()?,
+                null_equals_null: *null_equals_null,
+                output,
+                key_groups,
+            })?)
+        }
         NodeKind::WindowAssign { time, window } => Box::new(WindowAssign::new(*time, *window, output)?),
     }))
 }
@@ -94,6 +109,7 @@ pub fn describe(kind: &NodeKind) -> String {
         NodeKind::GroupAggregate { .. } => "GroupAggregate".to_owned(),
         NodeKind::WindowAggregate { .. } => "WindowAggregate".to_owned(),
         NodeKind::WindowAssign { .. } => "WindowAssign".to_owned(),
+        NodeKind::Join { kind, .. } => kind.name().to_owned(),
         NodeKind::Union => "Union".to_owned(),
         NodeKind::DropUpdateBefore => "DropUpdateBefore".to_owned(),
         NodeKind::Sink { name, .. } => format!("Sink({name})"),
@@ -109,6 +125,11 @@ pub fn fingerprint(graph: &StreamGraph, node: &Node) -> String {
         }
         NodeKind::WindowAggregate { keys, time, window, aggregates, append_only_input, .. } => {
             format!("{keys:?} {time} {window:?} {aggregates:?} {append_only_input}")
+        }
+        NodeKind::Join { kind, sides, condition, null_equals_null, .. } => {
+            // In words: places in the text are no part of it.
+            let condition = condition.as_ref().map(ToString::to_string).unwrap_or_default();
+            format!("{kind:?} {sides:?} {condition} {null_equals_null}")
         }
         _ => return String::new(),
     };

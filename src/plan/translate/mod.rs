@@ -10,6 +10,7 @@
 
 mod aggregate;
 mod calc;
+mod join;
 mod leaf;
 mod sink;
 
@@ -121,6 +122,7 @@ impl<'a> Translation<'a> {
             LogicalPlan::Aggregate(aggregate) => self.aggregate(aggregate)?,
             LogicalPlan::Distinct(Distinct::All(input)) => self.distinct(input)?,
             LogicalPlan::Union(union) => self.union(union)?,
+            LogicalPlan::Join(join) => self.join(join)?,
             LogicalPlan::Extension(extension) => {
                 if let Some(node) = extension.node.as_any().downcast_ref::<WatermarkNode>() {
                     self.watermark(node)?
@@ -244,7 +246,6 @@ fn forward(from: NodeId) -> Edge {
 /// The error for a relation that parses and binds, and has no operator.
 fn unsupported(plan: &LogicalPlan) -> Error {
     let what = match plan {
-        LogicalPlan::Join(_) => "a join",
         LogicalPlan::Sort(_) => "ORDER BY",
         LogicalPlan::Limit(_) => "LIMIT",
         LogicalPlan::Window(_) => "OVER",
