@@ -82,7 +82,7 @@ fn title(graph: &StreamGraph, node: &Node) -> String {
         }
         NodeKind::WindowAssign { time, window } => format!("{}, {}", column(*time), spec(window)),
         NodeKind::Sink { table, .. } => format!("{}: {}", table.name, names(node)),
-        NodeKind::Union | NodeKind::DropUpdateBefore | NodeKind::Collect => names(node),
+        NodeKind::CountedSet { .. } | NodeKind::Union | NodeKind::DropUpdateBefore | NodeKind::Collect => names(node),
     };
     format!("{}({parameters})", node.kind.name())
 }

@@ -23,7 +23,9 @@ mod optimize;
 mod provider;
 mod relations;
 mod rewrite;
+mod sets;
 pub mod stream;
+mod subqueries;
 mod translate;
 mod typing;
 

@@ -16,7 +16,8 @@ pub(super) fn settle(graph: &mut StreamGraph, accepts: &dyn Fn(&NodeKind) -> Cha
             NodeKind::Collect => true,
             sink @ NodeKind::Sink { .. } => accepts(sink).contains(Kind::UpdateBefore),
             NodeKind::Calc { condition, .. } => condition.is_some() || needed[id],
-            NodeKind::GroupAggregate { .. } | NodeKind::WindowAggregate { .. } | NodeKind::Join { .. } => true,
+            NodeKind::GroupAggregate { .. } | NodeKind::WindowAggregate { .. } => true,
+            NodeKind::Join { .. } | NodeKind::CountedSet { .. } => true,
             NodeKind::DropUpdateBefore => false,
             _ => needed[id],
         };

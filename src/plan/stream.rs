@@ -13,7 +13,7 @@ use datafusion_expr::Expr;
 
 use crate::catalog::TableDefinition;
 use crate::changelog::ChangelogMode;
-use crate::types::{AggregateCall, JoinKind, MiniBatch, SqlType, WindowColumn, WindowSpec};
+use crate::types::{AggregateCall, JoinKind, MiniBatch, SetOperation, SqlType, WindowColumn, WindowSpec};
 
 /// Index of a node in [`StreamGraph::nodes`].
 pub type NodeId = usize;
@@ -186,6 +186,11 @@ pub enum NodeKind {
         /// Whether NULL keys equal each other.
         null_equals_null: bool,
     },
+    /// `INTERSECT ALL` or `EXCEPT ALL` of two inputs of the same types.
+    CountedSet {
+        /// How often a row is in the result.
+        operation: SetOperation,
+    },
     /// `UNION ALL`.
     Union,
     /// Drops `-U` rows: the user needs only the new image.
@@ -213,6 +218,7 @@ impl NodeKind {
             NodeKind::WindowAggregate { .. } => "WindowAggregate",
             NodeKind::WindowAssign { .. } => "WindowTableFunction",
             NodeKind::Join { .. } => "Join",
+            NodeKind::CountedSet { operation } => operation.name(),
             NodeKind::Union => "Union",
             NodeKind::DropUpdateBefore => "DropUpdateBefore",
             NodeKind::Sink { .. } => "Sink",

@@ -19,11 +19,14 @@ use datafusion_optimizer::analyzer::type_coercion::{TypeCoercion, TypeCoercionRe
 
 use super::error::wrap;
 use super::expressions::{call, comparable, field_of, mismatch, narrow_literal, widen};
+use super::sets::{cast_columns, common_set, is_set_operation};
+use super::subqueries;
 use crate::functions::{self, FunctionSet};
 use crate::types::SqlType;
 
 /// The plan with Flink's types.
 pub(super) fn apply(plan: LogicalPlan, functions: &FunctionSet) -> BindResult<LogicalPlan> {
+    let plan = subqueries::prepare(plan, functions)?;
     let plan = plan.transform_up_with_subqueries(|node| retype(node, functions))?.data;
     TypeCoercion::new().analyze(plan, &ConfigOptions::default())
 }
@@ -46,6 +49,7 @@ fn retype(node: LogicalPlan, functions: &FunctionSet) -> BindResult<Transformed<
     let node = match node {
         LogicalPlan::Union(union) => LogicalPlan::Union(common_union(union)?),
         LogicalPlan::Values(values) => LogicalPlan::Values(common_values(values, functions)?),
+        LogicalPlan::Join(join) if is_set_operation(&join) => common_set(join)?,
         LogicalPlan::Join(join) => LogicalPlan::Join(comparable_keys(join)?),
         other => other,
     };
@@ -145,20 +149,8 @@ fn common_union(union: Union) -> BindResult<Union> {
         })?;
         targets.push(common);
     }
-    let inputs = union.inputs.into_iter().map(|input| {
-        let fits = input.schema().fields().iter().zip(&targets).all(|(f, target)| *f.data_type() == target.to_arrow());
-        if fits {
-            return Ok(input);
-        }
-        let cast = input.schema().columns().into_iter().zip(input.schema().fields()).zip(&targets);
-        let cast: Vec<Expr> = cast
-            .map(|((column, field), target)| {
-                let name = column.name.clone();
-                widen(Expr::Column(column), field.data_type(), target).alias(name)
-            })
-            .collect();
-        Ok(Arc::new(LogicalPlanBuilder::from(Arc::unwrap_or_clone(input)).project(cast)?.build()?))
-    });
+    let inputs = union.inputs.into_iter();
+    let inputs = inputs.map(|input| Ok(Arc::new(cast_columns(Arc::unwrap_or_clone(input), &targets)?)));
     Union::try_new_with_loose_types(inputs.collect::<BindResult<Vec<_>>>()?)
 }
 

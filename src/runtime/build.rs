@@ -14,8 +14,8 @@ use super::config::JobConfig;
 use crate::changelog::ChangeBatch;
 use crate::error::{Error, Result};
 use crate::operators::{
-    Calc, DropUpdateBefore, GroupAggregate, GroupAggregateParameters, Join, JoinInput, JoinParameters, Operator,
-    Output, Port, WatermarkAssigner, WindowAggregate, WindowAggregateParameters, WindowAssign,
+    Calc, CountedSet, DropUpdateBefore, GroupAggregate, GroupAggregateParameters, Join, JoinInput, JoinParameters,
+    Operator, Output, Port, WatermarkAssigner, WindowAggregate, WindowAggregateParameters, WindowAssign,
 };
 use crate::plan::stream::{Node, NodeKind, StreamGraph};
 use crate::state::KeyGroupRange;
@@ -90,6 +90,7 @@ pub fn operator(
                 key_groups,
             })?)
         }
+        NodeKind::CountedSet { operation } => Box::new(CountedSet::new(*operation, output, key_groups)?),
         NodeKind::WindowAssign { time, window } => Box::new(WindowAssign::new(*time, *window, output)?),
     }))
 }
@@ -110,6 +111,7 @@ pub fn describe(kind: &NodeKind) -> String {
         NodeKind::WindowAggregate { .. } => "WindowAggregate".to_owned(),
         NodeKind::WindowAssign { .. } => "WindowAssign".to_owned(),
         NodeKind::Join { kind, .. } => kind.name().to_owned(),
+        NodeKind::CountedSet { operation } => operation.name().to_owned(),
         NodeKind::Union => "Union".to_owned(),
         NodeKind::DropUpdateBefore => "DropUpdateBefore".to_owned(),
         NodeKind::Sink { name, .. } => format!("Sink({name})"),
@@ -131,6 +133,7 @@ pub fn fingerprint(graph: &StreamGraph, node: &Node) -> String {
             let condition = condition.as_ref().map(ToString::to_string).unwrap_or_default();
             format!("{kind:?} {sides:?} {condition} {null_equals_null}")
         }
+        NodeKind::CountedSet { operation } => operation.name().to_owned(),
         _ => return String::new(),
     };
     // Keys and arguments are column indices: their meaning is the input's types.

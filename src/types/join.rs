@@ -53,3 +53,30 @@ impl JoinKind {
         }
     }
 }
+
+/// A set operation that counts copies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum SetOperation {
+    /// Each row as often as both inputs have it.
+    IntersectAll,
+    /// Each row as often as the left input has more of it.
+    ExceptAll,
+}
+
+impl SetOperation {
+    /// How often a row is in the result.
+    pub fn copies(self, left: i64, right: i64) -> i64 {
+        match self {
+            SetOperation::IntersectAll => left.min(right),
+            SetOperation::ExceptAll => (left - right).max(0),
+        }
+    }
+
+    /// The name, as `EXPLAIN` shows it.
+    pub fn name(self) -> &'static str {
+        match self {
+            SetOperation::IntersectAll => "IntersectAll",
+            SetOperation::ExceptAll => "ExceptAll",
+        }
+    }
+}

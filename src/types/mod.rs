@@ -12,6 +12,6 @@ mod window;
 
 pub use aggregate::{AggregateCall, AggregateFunction, MiniBatch};
 pub use cell::{CellFormat, RowFormat};
-pub use join::JoinKind;
+pub use join::{JoinKind, SetOperation};
 pub use sql_type::{RowField, SqlType, TYPE_KEY};
 pub use window::{WindowColumn, WindowSpec};

@@ -12,8 +12,9 @@ use super::{Facts, Translation};
 use crate::changelog::{ChangelogMode, Kind};
 use crate::error::{Error, Result};
 use crate::plan::error::unwrap;
+use crate::plan::sets::CountedSetNode;
 use crate::plan::stream::{Distribution, Edge, JoinSide, NodeId, NodeKind, NodeParallelism, StateBound};
-use crate::types::{JoinKind, WindowColumn, WindowSpec};
+use crate::types::{JoinKind, SetOperation, WindowColumn, WindowSpec};
 
 /// A join with its inputs in the order in which the operator wants them.
 struct Sides<'a> {
@@ -87,6 +88,21 @@ impl Translation<'_> {
             null_equals_null: join.null_equality == NullEquality::NullEqualsNull,
         };
         Ok(self.add(node, edges, facts))
+    }
+
+    /// `INTERSECT ALL` and `EXCEPT ALL`: rows meet by all their columns.
+    pub(super) fn counted_set(&mut self, set: &CountedSetNode) -> Result<NodeId> {
+        let inputs = [self.relation(&set.left)?, self.relation(&set.right)?];
+        let mut facts = Facts::plain(Arc::clone(set.left.schema().inner()));
+        let append = inputs.iter().all(|input| self.node(*input).mode.is_append_only());
+        facts.mode = match set.operation {
+            SetOperation::IntersectAll if append => ChangelogMode::APPEND,
+            _ => ChangelogMode::APPEND.with(Kind::Delete),
+        };
+        facts.state = StateBound::Unbounded("every different row of both inputs is counted".into());
+        let columns: Vec<usize> = (0..facts.schema.fields().len()).collect();
+        let edges = inputs.map(|from| Edge { from, distribution: Distribution::Hash(columns.clone()) });
+        Ok(self.add(NodeKind::CountedSet { operation: set.operation }, edges.to_vec(), facts))
     }
 
     /// Interval joins, and window joins whose result would be another than a regular join's.

@@ -23,6 +23,7 @@ use arrow::datatypes::SchemaRef;
 use datafusion_expr::{Distinct, LogicalPlan};
 
 use super::nodes::{WatermarkNode, WindowNode};
+use super::sets::CountedSetNode;
 use super::stream::{Distribution, Edge, Node, NodeId, NodeKind, NodeParallelism, StateBound, StreamGraph};
 use super::{PlanSettings, TableFacts};
 use crate::changelog::ChangelogMode;
@@ -128,6 +129,8 @@ impl<'a> Translation<'a> {
                     self.watermark(node)?
                 } else if let Some(node) = extension.node.as_any().downcast_ref::<WindowNode>() {
                     self.window(node)?
+                } else if let Some(node) = extension.node.as_any().downcast_ref::<CountedSetNode>() {
+                    self.counted_set(node)?
                 } else {
                     return Err(Error::bug(format!("no operator for {}", extension.node.name())));
                 }
