@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, Int64Array, UInt32Array};
+use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, RecordBatchOptions, UInt32Array};
 use arrow::compute::take_record_batch;
 use arrow::datatypes::{DataType, Field, FieldRef, Int64Type, SchemaRef};
 
@@ -79,7 +79,10 @@ impl Operator for CountedSet {
             }
         }
         let rows = take_record_batch(batch.rows(), &UInt32Array::from(emitted))?;
-        out.changes(ChangeBatch::new(rows.with_schema(Arc::clone(&self.output))?, kinds)?);
+        let options = RecordBatchOptions::new().with_row_count(Some(kinds.len()));
+        // The right input's columns may have other names.
+        let rows = RecordBatch::try_new_with_options(Arc::clone(&self.output), rows.columns().to_vec(), &options)?;
+        out.changes(ChangeBatch::new(rows, kinds)?);
         Ok(())
     }
 

@@ -22,6 +22,7 @@ use datafusion_optimizer::simplify_expressions::SimplifyExpressions;
 use datafusion_optimizer::{Optimizer, OptimizerContext, OptimizerRule};
 
 use super::error::unwrap;
+use super::subqueries::NullAwareAntiJoin;
 use crate::error::Result;
 
 /// The plan, simplified.
@@ -30,6 +31,7 @@ pub(super) fn optimize(plan: LogicalPlan) -> Result<LogicalPlan> {
         Arc::new(OptimizeUnions::new()),
         Arc::new(SimplifyExpressions::new()),
         Arc::new(DecorrelatePredicateSubquery::new()),
+        Arc::new(NullAwareAntiJoin),
         Arc::new(ScalarSubqueryToJoin::new()),
         Arc::new(DecorrelateLateralJoin::new()),
         Arc::new(ExtractEquijoinPredicate::new()),

@@ -3,49 +3,182 @@
 //!
 //! | written | becomes |
 //! |---|---|
-//! | `x NOT IN (SELECT y …)` | `NOT EXISTS (SELECT … WHERE (x = y) IS NOT FALSE)`: unknown is no reason to keep a row |
 //! | `x IN (SELECT y …)` | the same with both sides in the type in which they are compared |
+//! | `x NOT IN (…)` as a condition | the same; as a join, it asks for `(x = y) IS NOT FALSE` |
+//! | `x NOT IN (…)` under `OR` | `NOT EXISTS (SELECT … WHERE (x = y) IS NOT FALSE)` |
+//! | `x IN (…)` as a value | true if one equals, unknown if one might, else false |
 //! | `(SELECT y …)` of perhaps several rows | `(SELECT SINGLE_VALUE(y) …)`, which fails on the second |
 
 use std::sync::Arc;
 
-use datafusion_common::tree_node::{Transformed, TreeNode};
-use datafusion_common::{Column, DFSchema, Result as BindResult};
+use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion_common::{Column, DFSchema, Result as BindResult, ScalarValue};
 use datafusion_expr::expr::{AggregateFunction, Exists, InSubquery};
 use datafusion_expr::expr_rewriter::NamePreserver;
-use datafusion_expr::utils::merge_schema;
-use datafusion_expr::{BinaryExpr, Expr, LogicalPlan, LogicalPlanBuilder, Operator, Subquery};
+use datafusion_expr::utils::{conjunction, merge_schema, split_conjunction_owned};
+use datafusion_expr::{BinaryExpr, Expr, LogicalPlan, LogicalPlanBuilder, Operator, Subquery, lit, when};
+use datafusion_optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
 use super::error::{span_in, wrap};
 use super::expressions::{comparable, field_of, narrow_literal};
 use crate::error::Error;
 use crate::functions::FunctionSet;
 
+/// The relation and the column that the subquery of `NOT IN` becomes.
+const MEMBERS: &str = "__members";
+const MEMBER: &str = "__member";
+
+/// What has been rewritten is not looked into again.
+const JUMP: TreeNodeRecursion = TreeNodeRecursion::Jump;
+
 /// The plan with its subqueries in those forms.
 pub(super) fn prepare(plan: LogicalPlan, functions: &FunctionSet) -> BindResult<LogicalPlan> {
     plan.transform_up_with_subqueries(|node| {
         let schema = merge_schema(&node.inputs());
         let names = NamePreserver::new(&node);
+        let filters = matches!(node, LogicalPlan::Filter(_));
+        let rewriting = Rewriting { schema: &schema, functions };
         node.map_expressions(|expression| {
             let name = names.save(&expression);
-            // From the top, so that NOT is seen before what it negates.
-            let rewritten = expression.transform_down(|part| rewrite(part, &schema, functions))?;
-            Ok(rewritten.update_data(|expression| name.restore(expression)))
+            let rewritten =
+                if filters { rewriting.condition(expression, true)? } else { rewriting.value(expression)? };
+            Ok(Transformed::yes(name.restore(rewritten)))
         })?
         .map_data(LogicalPlan::recompute_schema)
     })
     .map(|done| done.data)
 }
 
-fn rewrite(part: Expr, schema: &DFSchema, functions: &FunctionSet) -> BindResult<Transformed<Expr>> {
-    match part {
-        Expr::Not(inner) => match *inner {
-            Expr::InSubquery(member) => rewrite(Expr::InSubquery(negated(member)), schema, functions),
-            other => Ok(Transformed::no(Expr::Not(Box::new(other)))),
-        },
-        Expr::InSubquery(member) => membership(member, schema).map(Transformed::yes),
-        Expr::ScalarSubquery(subquery) => single(subquery, functions).map(Transformed::yes),
-        other => Ok(Transformed::no(other)),
+/// Rewrites the expressions of one relation.
+struct Rewriting<'a> {
+    /// The columns they are written over.
+    schema: &'a DFSchema,
+    functions: &'a FunctionSet,
+}
+
+impl Rewriting<'_> {
+    /// A condition, for which unknown is as good as false. `top`: it must hold by itself, no `OR` stands above it.
+    fn condition(&self, expression: Expr, top: bool) -> BindResult<Expr> {
+        match expression {
+            Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::And | Operator::Or), right }) => {
+                let top = top && op == Operator::And;
+                let (left, right) = (self.condition(*left, top)?, self.condition(*right, top)?);
+                Ok(Expr::BinaryExpr(BinaryExpr::new(Box::new(left), op, Box::new(right))))
+            }
+            Expr::Not(inner) => match *inner {
+                Expr::InSubquery(member) => self.member(negated(member), top),
+                other => self.value(Expr::Not(Box::new(other))),
+            },
+            Expr::InSubquery(member) => self.member(member, top),
+            other => self.value(other),
+        }
+    }
+
+    /// `IN` or `NOT IN` as a condition.
+    fn member(&self, member: InSubquery, top: bool) -> BindResult<Expr> {
+        let member = self.comparable(member)?;
+        // By itself the library knows what NULLs mean to NOT IN; under OR it does not.
+        if top || !member.negated {
+            return Ok(Expr::InSubquery(member));
+        }
+        self.exists(&member, true, true)
+    }
+
+    /// An expression whose every value counts.
+    fn value(&self, expression: Expr) -> BindResult<Expr> {
+        let rewritten = expression.transform_down(|part| match part {
+            Expr::InSubquery(member) => self.three_valued(member).map(|e| Transformed::new(e, true, JUMP)),
+            Expr::ScalarSubquery(subquery) => single(subquery, self.functions).map(Transformed::yes),
+            other => Ok(Transformed::no(other)),
+        });
+        Ok(rewritten?.data)
+    }
+
+    /// True where a member equals the value, unknown where one might, else false.
+    fn three_valued(&self, member: InSubquery) -> BindResult<Expr> {
+        let member = self.comparable(member)?;
+        let negated = member.negated;
+        let found = self.exists(&member, false, false)?;
+        let answer = if self.may_be_unknown(&member)? {
+            let possible = self.exists(&member, true, false)?;
+            let unknown = Expr::Literal(ScalarValue::Boolean(None), None);
+            when(found, lit(true)).when(possible, unknown).otherwise(lit(false))?
+        } else {
+            found
+        };
+        Ok(if negated { Expr::Not(Box::new(answer)) } else { answer })
+    }
+
+    fn may_be_unknown(&self, member: &InSubquery) -> BindResult<bool> {
+        let value = field_of(&member.expr, self.schema)?;
+        Ok(value.is_nullable() || member.subquery.subquery.schema().field(0).is_nullable())
+    }
+
+    /// Both sides of `IN` in the type in which they are compared.
+    fn comparable(&self, member: InSubquery) -> BindResult<InSubquery> {
+        let InSubquery { expr, subquery, negated } = member;
+        let value = narrow_literal(self.value(*expr)?);
+        let column = only_column(&subquery, "the subquery of IN")?;
+        let (value_field, column_field) =
+            (field_of(&value, self.schema)?, field_of(&column, subquery.subquery.schema())?);
+        let (value, compared) = comparable(value, &value_field, column.clone(), &column_field, true)?;
+        let plan = if compared == column {
+            subquery.subquery
+        } else {
+            let builder = LogicalPlanBuilder::from(Arc::unwrap_or_clone(subquery.subquery));
+            Arc::new(builder.project([compared.alias(MEMBER)])?.build()?)
+        };
+        let subquery = Subquery { subquery: plan, ..subquery };
+        Ok(InSubquery::new(Box::new(value), subquery, negated))
+    }
+
+    /// `[NOT] EXISTS (SELECT … WHERE value = member)`, or where the two are `possibly` equal.
+    fn exists(&self, member: &InSubquery, possibly: bool, negated: bool) -> BindResult<Expr> {
+        let (value, mut references) = as_outer((*member.expr).clone(), self.schema)?;
+        references.extend(member.subquery.outer_ref_columns.iter().cloned());
+        let column = only_column(&member.subquery, "the subquery of IN")?;
+        // Both queries may read a table of the same name: a name of its own tells the member from the value.
+        let members = LogicalPlanBuilder::from(member.subquery.subquery.as_ref().clone());
+        let members = members.project([column.alias(MEMBER)])?.alias(MEMBERS)?;
+        let member_column = Expr::Column(Column::new(Some(MEMBERS), MEMBER));
+        let equal = Expr::BinaryExpr(BinaryExpr::new(Box::new(value), Operator::Eq, Box::new(member_column)));
+        let condition = match possibly && self.may_be_unknown(member)? {
+            true => Expr::IsNotFalse(Box::new(equal)),
+            false => equal,
+        };
+        let subquery = Arc::new(members.filter(condition)?.build()?);
+        let subquery = Subquery { subquery, outer_ref_columns: references, spans: member.subquery.spans.clone() };
+        Ok(Expr::Exists(Exists { subquery, negated }))
+    }
+}
+
+/// `NOT IN` that became an anti join: a member that might equal the value takes the row away as one that does.
+#[derive(Debug, Default)]
+pub(super) struct NullAwareAntiJoin;
+
+impl OptimizerRule for NullAwareAntiJoin {
+    fn name(&self) -> &str {
+        "null_aware_anti_join"
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        Some(ApplyOrder::TopDown)
+    }
+
+    fn supports_rewrite(&self) -> bool {
+        true
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, _: &dyn OptimizerConfig) -> BindResult<Transformed<LogicalPlan>> {
+        let LogicalPlan::Join(mut join) = plan else { return Ok(Transformed::no(plan)) };
+        let filter = if join.null_aware { join.filter.take() } else { None };
+        let Some(filter) = filter else { return Ok(Transformed::no(LogicalPlan::Join(join))) };
+        // The equality of value and member stands first, what correlates the subquery behind it.
+        let mut parts = split_conjunction_owned(filter).into_iter();
+        let equal = parts.next().map(|equal| Expr::IsNotFalse(Box::new(equal)));
+        join.filter = conjunction(equal.into_iter().chain(parts));
+        join.null_aware = false;
+        Ok(Transformed::yes(LogicalPlan::Join(join)))
     }
 }
 
@@ -63,37 +196,6 @@ fn only_column(subquery: &Subquery, what: &str) -> BindResult<Expr> {
             Err(wrap(error.hint("name one column in its SELECT")))
         }
     }
-}
-
-fn membership(member: InSubquery, schema: &DFSchema) -> BindResult<Expr> {
-    let InSubquery { expr, subquery, negated } = member;
-    let value = narrow_literal(*expr);
-    let column = only_column(&subquery, "the subquery of IN")?;
-    let (value_field, column_field) = (field_of(&value, schema)?, field_of(&column, subquery.subquery.schema())?);
-    let (value, compared) = comparable(value, &value_field, column.clone(), &column_field, true)?;
-    let outer_columns = subquery.outer_ref_columns.clone();
-    let builder = LogicalPlanBuilder::from(Arc::unwrap_or_clone(subquery.subquery));
-    if !negated {
-        if compared == column {
-            let subquery = Subquery {
-                subquery: Arc::new(builder.build()?),
-                outer_ref_columns: outer_columns,
-                spans: subquery.spans,
-            };
-            return Ok(Expr::InSubquery(InSubquery::new(Box::new(value), subquery, false)));
-        }
-        let plan = builder.project([compared.alias("value")])?.build()?;
-        let subquery = Subquery { subquery: Arc::new(plan), outer_ref_columns: outer_columns, spans: subquery.spans };
-        return Ok(Expr::InSubquery(InSubquery::new(Box::new(value), subquery, false)));
-    }
-    let (value, mut references) = as_outer(value, schema)?;
-    references.extend(outer_columns);
-    let equal = Expr::BinaryExpr(BinaryExpr::new(Box::new(value), Operator::Eq, Box::new(compared)));
-    let known = !value_field.is_nullable() && !column_field.is_nullable();
-    let condition = if known { equal } else { Expr::IsNotFalse(Box::new(equal)) };
-    let plan = builder.filter(condition)?.build()?;
-    let subquery = Subquery { subquery: Arc::new(plan), outer_ref_columns: references, spans: subquery.spans };
-    Ok(Expr::Exists(Exists { subquery, negated: true }))
 }
 
 /// An expression of the outer query as seen from inside the subquery, and the columns it refers to.

@@ -13,7 +13,7 @@ use datafusion_common::{DFSchema, DFSchemaRef, Result as BindResult};
 use datafusion_expr::expr::{Between, Case, Cast, InList, TryCast};
 use datafusion_expr::expr_rewriter::NamePreserver;
 use datafusion_expr::utils::merge_schema;
-use datafusion_expr::{BinaryExpr, Expr, Join, LogicalPlan, LogicalPlanBuilder, Operator, Union, Values};
+use datafusion_expr::{BinaryExpr, Expr, LogicalPlan, LogicalPlanBuilder, Operator, Union, Values};
 use datafusion_optimizer::analyzer::AnalyzerRule;
 use datafusion_optimizer::analyzer::type_coercion::{TypeCoercion, TypeCoercionRewriter};
 
@@ -50,7 +50,6 @@ fn retype(node: LogicalPlan, functions: &FunctionSet) -> BindResult<Transformed<
         LogicalPlan::Union(union) => LogicalPlan::Union(common_union(union)?),
         LogicalPlan::Values(values) => LogicalPlan::Values(common_values(values, functions)?),
         LogicalPlan::Join(join) if is_set_operation(&join) => common_set(join)?,
-        LogicalPlan::Join(join) => LogicalPlan::Join(comparable_keys(join)?),
         other => other,
     };
     let schema = merge_schema(&node.inputs());
@@ -152,17 +151,6 @@ fn common_union(union: Union) -> BindResult<Union> {
     let inputs = union.inputs.into_iter();
     let inputs = inputs.map(|input| Ok(Arc::new(cast_columns(Arc::unwrap_or_clone(input), &targets)?)));
     Union::try_new_with_loose_types(inputs.collect::<BindResult<Vec<_>>>()?)
-}
-
-/// The columns of `USING` and `NATURAL` joins, each pair in the type in which it is compared.
-fn comparable_keys(mut join: Join) -> BindResult<Join> {
-    for (left, right) in &mut join.on {
-        let (left_field, right_field) = (field_of(left, join.left.schema())?, field_of(right, join.right.schema())?);
-        if left_field.data_type() != right_field.data_type() {
-            (*left, *right) = comparable(left.clone(), &left_field, right.clone(), &right_field, true)?;
-        }
-    }
-    Ok(join)
 }
 
 /// Rows of constants with one type a column.

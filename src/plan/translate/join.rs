@@ -12,6 +12,7 @@ use super::{Facts, Translation};
 use crate::changelog::{ChangelogMode, Kind};
 use crate::error::{Error, Result};
 use crate::plan::error::unwrap;
+use crate::plan::expressions::comparable;
 use crate::plan::sets::CountedSetNode;
 use crate::plan::stream::{Distribution, Edge, JoinSide, NodeId, NodeKind, NodeParallelism, StateBound};
 use crate::types::{JoinKind, SetOperation, WindowColumn, WindowSpec};
@@ -55,7 +56,13 @@ impl Translation<'_> {
         let kind = sides.kind;
         self.refuse_bounded_by_time(&sides, join.filter.as_ref(), inputs)?;
         let (left_schema, right_schema) = (sides.inputs[0].schema(), sides.inputs[1].schema());
-        let (left_keys, right_keys) = sides.on.into_iter().unzip();
+        let mut keys: [Vec<Expr>; 2] = Default::default();
+        for (left, right) in sides.on {
+            let (left, right) = same_type(left, left_schema, right, right_schema)?;
+            keys[0].push(left);
+            keys[1].push(right);
+        }
+        let [left_keys, right_keys] = keys;
         let (left, left_side) = self.join_input(inputs[0], left_schema, left_keys)?;
         let (right, right_side) = self.join_input(inputs[1], right_schema, right_keys)?;
         let mut facts = Facts::plain(Arc::clone(join.schema.inner()));
@@ -240,4 +247,14 @@ fn emitted_mode(kind: JoinKind, append: bool) -> ChangelogMode {
         JoinKind::Anti if append => ChangelogMode::APPEND.with(Kind::Delete),
         _ => ChangelogMode::RETRACT,
     }
+}
+
+/// Both keys in the type in which they are compared.
+fn same_type(left: Expr, left_schema: &DFSchema, right: Expr, right_schema: &DFSchema) -> Result<(Expr, Expr)> {
+    let (_, left_field) = left.to_field(left_schema).map_err(unwrap)?;
+    let (_, right_field) = right.to_field(right_schema).map_err(unwrap)?;
+    if left_field.data_type() == right_field.data_type() {
+        return Ok((left, right));
+    }
+    comparable(left, &left_field, right, &right_field, true).map_err(unwrap)
 }
