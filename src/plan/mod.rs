@@ -28,6 +28,7 @@ pub mod stream;
 mod subqueries;
 mod translate;
 mod typing;
+mod using;
 
 use std::sync::Arc;
 

@@ -59,8 +59,7 @@ impl<'a> Names<'a> {
 
     /// A query as a logical plan with Flink's types.
     pub(super) fn bind(&self, query: &Query) -> Result<LogicalPlan> {
-        rewrite::check_joins(query)?;
-        let statement = sqlparser::ast::Statement::Query(Box::new(rewrite::name_unnamed_columns(query)));
+        let statement = sqlparser::ast::Statement::Query(Box::new(rewrite::prepare(query)?));
         let plan = self.planner().sql_statement_to_plan(statement).map_err(unwrap)?;
         typing::apply(plan, &self.functions).map_err(unwrap)
     }
@@ -122,8 +121,7 @@ impl<'a> Names<'a> {
         }
         let bound = sql::parse_query(&view.query)
             .and_then(|query| {
-                rewrite::check_joins(&query)?;
-                let statement = sqlparser::ast::Statement::Query(Box::new(rewrite::name_unnamed_columns(&query)));
+                let statement = sqlparser::ast::Statement::Query(Box::new(rewrite::prepare(&query)?));
                 self.planner().sql_statement_to_plan(statement).map_err(unwrap)
             })
             .map_err(|error| error.context(format!("in view '{name}'")));

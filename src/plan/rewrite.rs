@@ -7,10 +7,22 @@ use sqlparser::ast::{
     TableWithJoins, Visit, VisitMut, Visitor, VisitorMut,
 };
 
+use super::using::replace_merged_columns;
 use crate::error::{Error, Result, Span};
 
+/// A query as the binding library is to see it.
+///
+/// # Errors
+/// If a join in it is not part of the dialect.
+pub(super) fn prepare(query: &Query) -> Result<Query> {
+    check_joins(query)?;
+    let mut query = name_unnamed_columns(query);
+    replace_merged_columns(&mut query)?;
+    Ok(query)
+}
+
 /// Names unnamed columns `EXPR$0`, `EXPR$1`, … as Flink does.
-pub(super) fn name_unnamed_columns(query: &Query) -> Query {
+fn name_unnamed_columns(query: &Query) -> Query {
     let mut query = query.clone();
     // Naming never stops early.
     let _ = VisitMut::visit(&mut query, &mut Namer);
@@ -19,7 +31,7 @@ pub(super) fn name_unnamed_columns(query: &Query) -> Query {
 
 /// # Errors
 /// If a join is written in a way that the parser takes and Flink's dialect does not have.
-pub(super) fn check_joins(query: &Query) -> Result<()> {
+fn check_joins(query: &Query) -> Result<()> {
     match Visit::visit(query, &mut JoinChecker) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(error) => Err(error),
