@@ -17,6 +17,7 @@ mod declare;
 mod error;
 mod explain;
 mod expressions;
+mod lateral;
 mod modes;
 mod nodes;
 mod optimize;

@@ -215,7 +215,12 @@ fn as_outer(expression: Expr, schema: &DFSchema) -> BindResult<(Expr, Vec<Expr>)
 
 fn single(subquery: Subquery, functions: &FunctionSet) -> BindResult<Expr> {
     let column = only_column(&subquery, "a subquery used as a value")?;
-    if subquery.subquery.max_rows().is_some_and(|rows| rows <= 1) {
+    // Of a correlated subquery the library believes it only of an aggregate.
+    let proven = match subquery.outer_ref_columns.is_empty() {
+        true => subquery.subquery.max_rows().is_some_and(|rows| rows <= 1),
+        false => aggregates_everything(&subquery.subquery),
+    };
+    if proven {
         return Ok(Expr::ScalarSubquery(subquery));
     }
     let place = span_in(&column);
@@ -227,4 +232,16 @@ fn single(subquery: Subquery, functions: &FunctionSet) -> BindResult<Expr> {
     let plan = LogicalPlanBuilder::from(Arc::unwrap_or_clone(subquery.subquery));
     let plan = plan.aggregate(Vec::<Expr>::new(), [value])?.build()?;
     Ok(Expr::ScalarSubquery(Subquery { subquery: Arc::new(plan), ..subquery }))
+}
+
+fn aggregates_everything(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Aggregate(aggregate) => aggregate.group_expr.is_empty(),
+        LogicalPlan::Projection(projection) => aggregates_everything(&projection.input),
+        LogicalPlan::SubqueryAlias(alias) => aggregates_everything(&alias.input),
+        LogicalPlan::Filter(filter) => {
+            matches!(*filter.input, LogicalPlan::Aggregate(_)) && aggregates_everything(&filter.input)
+        }
+        _ => false,
+    }
 }

@@ -13,12 +13,13 @@ use datafusion_common::{DFSchema, DFSchemaRef, Result as BindResult};
 use datafusion_expr::expr::{Between, Case, Cast, InList, TryCast};
 use datafusion_expr::expr_rewriter::NamePreserver;
 use datafusion_expr::utils::merge_schema;
-use datafusion_expr::{BinaryExpr, Expr, LogicalPlan, LogicalPlanBuilder, Operator, Union, Values};
+use datafusion_expr::{BinaryExpr, Expr, LogicalPlan, Operator, Union, Values};
 use datafusion_optimizer::analyzer::AnalyzerRule;
 use datafusion_optimizer::analyzer::type_coercion::{TypeCoercion, TypeCoercionRewriter};
 
 use super::error::wrap;
 use super::expressions::{call, comparable, field_of, mismatch, narrow_literal, widen};
+use super::lateral::group_lateral;
 use super::sets::{cast_columns, common_set, is_set_operation};
 use super::subqueries;
 use crate::functions::{self, FunctionSet};
@@ -50,6 +51,7 @@ fn retype(node: LogicalPlan, functions: &FunctionSet) -> BindResult<Transformed<
         LogicalPlan::Union(union) => LogicalPlan::Union(common_union(union)?),
         LogicalPlan::Values(values) => LogicalPlan::Values(common_values(values, functions)?),
         LogicalPlan::Join(join) if is_set_operation(&join) => common_set(join)?,
+        LogicalPlan::Join(join) => LogicalPlan::Join(group_lateral(join)?),
         other => other,
     };
     let schema = merge_schema(&node.inputs());

@@ -273,6 +273,10 @@ impl Join {
     fn apply_update(&mut self, port: Port, row: usize, places: &Places, matches: &Matches) -> bool {
         let (before, after) = (matches.of(row), matches.of(row + 1));
         let kind = self.parameters.kind;
+        // What changed is not among the columns that the query needs.
+        if places.rows[row] == places.rows[row + 1] {
+            return true;
+        }
         let images = [(Kind::UpdateBefore, row as u32), (Kind::UpdateAfter, row as u32 + 1)];
         match kind {
             JoinKind::Inner if before == after => {

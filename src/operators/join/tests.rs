@@ -124,6 +124,15 @@ fn semi_anti_and_mark_follow_the_first_and_the_last_match() {
 }
 
 #[test]
+fn an_update_of_columns_that_nobody_reads_emits_nothing() {
+    for kind in KINDS {
+        let mut operator = join(kind, true, false, false);
+        run(&mut operator, "l +I 1 1\nr +I 1 7\nl +I 2 1\nr +I 3 7");
+        check(&run(&mut operator, "r -U 1 7\nr +U 1 7\nr -U 3 7\nr +U 3 7\nl -U 1 1\nl +U 1 1"), "");
+    }
+}
+
+#[test]
 fn a_delete_without_its_row_is_counted_and_changes_nothing() {
     let mut inner = join(JoinKind::Inner, true, false, false);
     check(&run(&mut inner, "r +I 1 7\nl -D 1 1\nl +I 1 1"), "+I[1, 1, 1, 7]");

@@ -149,7 +149,8 @@ impl Translation<'_> {
         for part in filter.map(split_conjunction).unwrap_or_default() {
             let Expr::BinaryExpr(BinaryExpr { left, op, right }) = part else { continue };
             let turned = of_time(0, right) && of_time(1, left);
-            if !turned && !(of_time(0, left) && of_time(1, right)) {
+            let straight = of_time(0, left) && of_time(1, right);
+            if !turned && !straight {
                 continue;
             }
             match op {
