@@ -158,6 +158,6 @@ mod tests {
         let mut again = new(SetOperation::ExceptAll);
         again.restore(saved(&[first, second])).unwrap();
         check(&run(&mut again, 0, "+I 3\n+I 3\n-D 1\n+I 2"), "+I[3]\n-D[1]\n+I[2]");
-        check(&run(&mut again, 1, "-D 1\n-D 3"), "+I[3]");
+        check(&run(&mut again, 1, "-D 1\n-D 3"), "+I[1]\n+I[3]");
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use datafusion_expr::Expr;
 
 use crate::plan::stream::{Distribution, Node, NodeId, NodeKind, NodeParallelism, StateBound, StreamGraph};
-use crate::types::{AggregateCall, WindowSpec};
+use crate::types::{AggregateCall, NullKeys, WindowSpec};
 
 /// One tree a sink, sinks first; a node that several use is drawn once and referred to after that.
 pub fn explain(graph: &StreamGraph) -> String {
@@ -68,15 +68,19 @@ fn title(graph: &StreamGraph, node: &Node) -> String {
             let by = columns(keys);
             format!("groupBy=[{by}], window=[{}], select=[{}]", spec(window), calls(aggregates, &column))
         }
-        NodeKind::Join { kind, sides, condition, null_equals_null, .. } => {
-            let equals = if *null_equals_null { "IS NOT DISTINCT FROM" } else { "=" };
+        NodeKind::Join { kind, sides, condition, null_keys, .. } => {
+            let (equals, unless) = match null_keys {
+                NullKeys::Nothing => ("=", ""),
+                NullKeys::Null => ("IS NOT DISTINCT FROM", ""),
+                NullKeys::Anything => ("=", " IS NOT FALSE"),
+            };
             let name = |port: usize, column: usize| {
                 let edge = node.inputs.get(port);
                 edge.map_or("", |edge| graph.nodes[edge.from].schema.field(column).name().as_str())
             };
             let keys = sides[0].keys.iter().zip(&sides[1].keys);
             let mut on: Vec<String> =
-                keys.map(|(left, right)| format!("{} {equals} {}", name(0, *left), name(1, *right))).collect();
+                keys.map(|(left, right)| format!("{} {equals} {}{unless}", name(0, *left), name(1, *right))).collect();
             on.extend(condition.iter().map(expression));
             format!("joinType=[{}], where=[{}]", kind.name(), on.join(" AND "))
         }

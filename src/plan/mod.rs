@@ -4,7 +4,8 @@
 //! SELECT `user`, COUNT(*) FROM clicks GROUP BY `user`
 //!   provider   names → tables, views, functions       (binding is the library's, over our catalog)
 //!   typing     literals, CAST, CASE, UNION, VALUES    (Flink's types)
-//!   optimize   push filters, prune columns            (the rules that are sound for streams)
+//!   optimize   subqueries to joins, push filters,     (the rules that are sound for streams)
+//!              prune columns
 //!   translate  relations → nodes                      Source → GroupAggregate → Collect
 //!   modes      who needs -U                           [I,UB,UA]
 //! ```

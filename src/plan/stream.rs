@@ -13,7 +13,7 @@ use datafusion_expr::Expr;
 
 use crate::catalog::TableDefinition;
 use crate::changelog::ChangelogMode;
-use crate::types::{AggregateCall, JoinKind, MiniBatch, SetOperation, SqlType, WindowColumn, WindowSpec};
+use crate::types::{AggregateCall, JoinKind, MiniBatch, NullKeys, SetOperation, SqlType, WindowColumn, WindowSpec};
 
 /// Index of a node in [`StreamGraph::nodes`].
 pub type NodeId = usize;
@@ -183,8 +183,8 @@ pub enum NodeKind {
         condition: Option<Expr>,
         /// The inputs' own columns, left then right, with qualifiers; empty without a condition.
         pairs: DFSchemaRef,
-        /// Whether NULL keys equal each other.
-        null_equals_null: bool,
+        /// What a NULL among the keys equals.
+        null_keys: NullKeys,
     },
     /// `INTERSECT ALL` or `EXCEPT ALL` of two inputs of the same types.
     CountedSet {
@@ -258,14 +258,14 @@ impl StreamGraph {
                 types(keys),
                 calls(aggregates)
             ),
-            NodeKind::Join { kind, sides, null_equals_null, .. } => {
+            NodeKind::Join { kind, sides, null_keys, .. } => {
                 let of = |port: usize| {
                     let schema = node.inputs.get(port).map(|edge| &self.nodes[edge.from].schema);
                     let fields = schema.iter().flat_map(|schema| schema.fields());
                     let types: Vec<String> = fields.map(|field| SqlType::of_field(field).to_string()).collect();
                     format!("[{}] by {:?}", types.join(", "), sides[port].keys)
                 };
-                format!("{kind:?} {} with {} null-equals-null {null_equals_null}", of(0), of(1))
+                format!("{kind:?} {} with {} {null_keys:?}", of(0), of(1))
             }
             NodeKind::Sink { table, .. } => format!("connector {}", table.options.get("connector").unwrap_or_default()),
             _ => String::new(),

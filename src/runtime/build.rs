@@ -75,7 +75,7 @@ pub fn operator(
                 key_groups,
             })?)
         }
-        NodeKind::Join { kind, sides, condition, pairs, null_equals_null } => {
+        NodeKind::Join { kind, sides, condition, pairs, null_keys } => {
             let side = |port: usize| {
                 let edge = node.inputs.get(port).ok_or_else(|| Error::bug("a join lacks an input"))?;
                 let schema = graph.nodes[edge.from].schema.clone();
@@ -85,7 +85,7 @@ pub fn operator(
                 kind: *kind,
                 inputs: [side(0)?, side(1)?],
                 condition: condition.as_ref().map(|condition| compile(condition, pairs)).transpose()?,
-                null_equals_null: *null_equals_null,
+                null_keys: *null_keys,
                 output,
                 key_groups,
             })?)
@@ -128,10 +128,10 @@ pub fn fingerprint(graph: &StreamGraph, node: &Node) -> String {
         NodeKind::WindowAggregate { keys, time, window, aggregates, append_only_input, .. } => {
             format!("{keys:?} {time} {window:?} {aggregates:?} {append_only_input}")
         }
-        NodeKind::Join { kind, sides, condition, null_equals_null, .. } => {
+        NodeKind::Join { kind, sides, condition, null_keys, .. } => {
             // In words: places in the text are no part of it.
             let condition = condition.as_ref().map(ToString::to_string).unwrap_or_default();
-            format!("{kind:?} {sides:?} {condition} {null_equals_null}")
+            format!("{kind:?} {sides:?} {condition} {null_keys:?}")
         }
         NodeKind::CountedSet { operation } => operation.name().to_owned(),
         _ => return String::new(),

@@ -54,6 +54,17 @@ impl JoinKind {
     }
 }
 
+/// What a NULL in a join's key equals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum NullKeys {
+    /// Nothing (`=`).
+    Nothing,
+    /// NULL (`IS NOT DISTINCT FROM`).
+    Null,
+    /// Everything: it might (`(a = b) IS NOT FALSE`, what `NOT IN` asks). Only for a key of one column.
+    Anything,
+}
+
 /// A set operation that counts copies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SetOperation {

@@ -12,6 +12,6 @@ mod window;
 
 pub use aggregate::{AggregateCall, AggregateFunction, MiniBatch};
 pub use cell::{CellFormat, RowFormat};
-pub use join::{JoinKind, SetOperation};
+pub use join::{JoinKind, NullKeys, SetOperation};
 pub use sql_type::{RowField, SqlType, TYPE_KEY};
 pub use window::{WindowColumn, WindowSpec};

@@ -15,7 +15,7 @@
 //! nothing is searched twice. Both images of an update are looked at together: where they have the same matches the
 //! result is updated too (`-U`, `+U`), otherwise rows leave and others come.
 //!
-//! NULL keys match nothing (unless the join says that they do). Such rows are not even remembered: a preserved one is
+//! NULL keys match nothing (unless the join says what they do). Such rows are not even remembered: a preserved one is
 //! emitted beside NULLs when it comes, and taken back when it goes.
 
 mod emission;
@@ -23,7 +23,9 @@ mod side;
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, RecordBatchOptions, UInt32Array};
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, RecordBatch, RecordBatchOptions, UInt32Array, new_null_array,
+};
 use arrow::buffer::NullBuffer;
 use arrow::compute::{filter_record_batch, take};
 use arrow::datatypes::{Schema, SchemaRef};
@@ -35,7 +37,7 @@ use crate::changelog::{ChangeBatch, CheckpointId, Kind};
 use crate::error::{Error, Result};
 use crate::limits::BATCH_ROWS;
 use crate::state::{KeyGroupRange, KeyTable, Restored, Snapshot};
-use crate::types::JoinKind;
+use crate::types::{JoinKind, NullKeys};
 use emission::{Emission, Shape};
 use side::{NONE, Side};
 
@@ -58,8 +60,8 @@ pub struct JoinParameters {
     pub inputs: [JoinInput; 2],
     /// The rest of the condition, over the left input's own columns and then the right's.
     pub condition: Option<Arc<dyn PhysicalExpr>>,
-    /// Whether NULL keys equal each other.
-    pub null_equals_null: bool,
+    /// What a NULL among the keys equals.
+    pub null_keys: NullKeys,
     /// The columns emitted.
     pub output: SchemaRef,
     /// The key groups of this subtask.
@@ -84,6 +86,8 @@ pub struct Join {
 struct Places {
     keys: Vec<u32>,
     rows: Vec<u32>,
+    /// The slot of the NULL key, where NULL matches anything.
+    null_key: Option<u32>,
 }
 
 /// Some rows of a batch and the rows of the other side that match each.
@@ -118,6 +122,9 @@ impl Join {
         if types(left) != types(right) {
             return Err(Error::bug("the keys of a join have different types"));
         }
+        if parameters.null_keys == NullKeys::Anything && left.keys.len() != 1 {
+            return Err(Error::bug("a join whose NULLs match anything has one key"));
+        }
         let key_fields = left.keys.iter().map(|key| Arc::clone(&left.schema.fields()[*key])).collect();
         let own = |input: &JoinInput| input.schema.fields()[..input.width].to_vec();
         // NULLs in a condition are no violation: the fields only name columns.
@@ -141,10 +148,11 @@ impl Join {
     fn locate(&mut self, port: Port, rows: &RecordBatch) -> Result<Places> {
         let mut places = Places::default();
         let key_columns = self.sides[port].key_columns(rows.columns());
-        let nulls = if self.parameters.null_equals_null {
-            None
-        } else {
-            key_columns.iter().fold(None, |nulls, column| NullBuffer::union(nulls.as_ref(), column.nulls()))
+        let nulls = match self.parameters.null_keys {
+            NullKeys::Null | NullKeys::Anything => None,
+            NullKeys::Nothing => {
+                key_columns.iter().fold(None, |nulls, column| NullBuffer::union(nulls.as_ref(), column.nulls()))
+            }
         };
         match nulls.filter(|nulls| nulls.null_count() > 0) {
             None => self.locate_in(port, rows, key_columns, &mut places)?,
@@ -161,6 +169,12 @@ impl Join {
                     places.rows.push(row);
                 }
             }
+        }
+        if self.parameters.null_keys == NullKeys::Anything {
+            let key = &self.sides[port].key_columns(rows.columns())[0];
+            let mut slots = Vec::new();
+            self.keys.slots_of(&[new_null_array(key.data_type(), 1)], 1, &mut slots)?;
+            places.null_key = slots.first().copied();
         }
         for side in &mut self.sides {
             side.grow_keys(self.keys.capacity());
@@ -183,8 +197,14 @@ impl Join {
             if matches.rows.len() >= BATCH_ROWS && !inside {
                 break;
             }
-            if places.keys[row] != NONE {
-                other.rows_of(places.keys[row], &mut matches.rows);
+            match (places.keys[row], places.null_key) {
+                (NONE, _) => {}
+                (key, None) => other.rows_of(key, &mut matches.rows),
+                (key, Some(null)) if key == null => other.all_rows(&mut matches.rows),
+                (key, Some(null)) => {
+                    other.rows_of(key, &mut matches.rows);
+                    other.rows_of(null, &mut matches.rows);
+                }
             }
             matches.starts.push(matches.rows.len());
         }
@@ -411,7 +431,7 @@ impl Join {
         for (key, slot) in places.keys.iter().zip(&places.rows).filter(|(key, _)| **key != NONE) {
             self.sides[port].settle(*slot, *key);
         }
-        for key in places.keys.iter().filter(|key| **key != NONE) {
+        for key in places.keys.iter().chain(&places.null_key).filter(|key| **key != NONE) {
             self.forget_if_empty(*key);
         }
     }

@@ -126,6 +126,11 @@ impl Side {
         }
     }
 
+    /// Appends the rows of all keys to `rows`.
+    pub fn all_rows(&self, rows: &mut Vec<u32>) {
+        rows.extend(self.rows.live_slots().into_iter().filter(|row| self.key_of[*row as usize] != NONE));
+    }
+
     /// Whether the key has no rows.
     pub fn is_empty(&self, key: u32) -> bool {
         self.ends[key as usize].0 == NONE

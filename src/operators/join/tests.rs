@@ -14,7 +14,7 @@ const KINDS: [JoinKind; 7] =
     [JoinKind::Inner, JoinKind::Left, JoinKind::Right, JoinKind::Full, JoinKind::Semi, JoinKind::Anti, JoinKind::Mark];
 
 /// Joins `k BIGINT, v BIGINT` with the same, on `k` (or on nothing), perhaps where the left `v` is less than the right.
-fn join(kind: JoinKind, keyed: bool, null_equals_null: bool, less: bool) -> Join {
+fn join(kind: JoinKind, keyed: bool, null_keys: NullKeys, less: bool) -> Join {
     let input = schema("k BIGINT, v BIGINT");
     let keys = if keyed { vec![0] } else { Vec::new() };
     let side = JoinInput { schema: Arc::clone(&input), keys, width: 2 };
@@ -29,7 +29,7 @@ fn join(kind: JoinKind, keyed: bool, null_equals_null: bool, less: bool) -> Join
         kind,
         inputs: [side.clone(), side],
         condition: less.then(condition),
-        null_equals_null,
+        null_keys,
         output,
         key_groups: KeyGroupRange::ALL,
     })
@@ -59,7 +59,7 @@ fn a_left_row_stands_beside_nulls_exactly_as_long_as_it_has_no_match() {
         l -D 1 10
         l +I _ 5
         l -D _ 5";
-    let found = run(&mut join(JoinKind::Left, true, false, false), text);
+    let found = run(&mut join(JoinKind::Left, true, NullKeys::Nothing, false), text);
     check(
         &found,
         "+I[1, 10, NULL, NULL]
@@ -77,7 +77,8 @@ fn a_left_row_stands_beside_nulls_exactly_as_long_as_it_has_no_match() {
 
 #[test]
 fn between_two_preserved_sides_nulls_go_before_pairs_come() {
-    let found = run(&mut join(JoinKind::Full, true, false, false), "r +I 1 7\nr +I 1 8\nl +I 1 1\nl -D 1 1");
+    let found =
+        run(&mut join(JoinKind::Full, true, NullKeys::Nothing, false), "r +I 1 7\nr +I 1 8\nl +I 1 1\nl -D 1 1");
     check(
         &found,
         "+I[NULL, NULL, 1, 7]
@@ -95,7 +96,7 @@ fn between_two_preserved_sides_nulls_go_before_pairs_come() {
 
 #[test]
 fn an_update_with_the_same_matches_updates_pairs_and_one_that_moves_takes_them_away() {
-    let mut inner = join(JoinKind::Inner, true, false, false);
+    let mut inner = join(JoinKind::Inner, true, NullKeys::Nothing, false);
     let start = run(&mut inner, "r +I 1 7\nr +I 1 7\nr +I 2 9\nl +I 1 1");
     check(&start, "+I[1, 1, 1, 7]\n+I[1, 1, 1, 7]");
     let same = run(&mut inner, "l -U 1 1\nl +U 1 2");
@@ -108,10 +109,16 @@ fn an_update_with_the_same_matches_updates_pairs_and_one_that_moves_takes_them_a
 #[test]
 fn semi_anti_and_mark_follow_the_first_and_the_last_match() {
     let text = "l +I 1 1\nr +I 1 0\nr +I 1 0\nr -D 1 0\nl -U 1 1\nl +U 1 2\nr -U 1 0\nr +U 1 5\nr -D 1 5\nl -D 1 2";
-    check(&run(&mut join(JoinKind::Semi, true, false, false), text), "+I[1, 1]\n-U[1, 1]\n+U[1, 2]\n-D[1, 2]");
-    check(&run(&mut join(JoinKind::Anti, true, false, false), text), "+I[1, 1]\n-D[1, 1]\n+I[1, 2]\n-D[1, 2]");
     check(
-        &run(&mut join(JoinKind::Mark, true, false, false), text),
+        &run(&mut join(JoinKind::Semi, true, NullKeys::Nothing, false), text),
+        "+I[1, 1]\n-U[1, 1]\n+U[1, 2]\n-D[1, 2]",
+    );
+    check(
+        &run(&mut join(JoinKind::Anti, true, NullKeys::Nothing, false), text),
+        "+I[1, 1]\n-D[1, 1]\n+I[1, 2]\n-D[1, 2]",
+    );
+    check(
+        &run(&mut join(JoinKind::Mark, true, NullKeys::Nothing, false), text),
         "+I[1, 1, false]
          -U[1, 1, false]
          +U[1, 1, true]
@@ -126,7 +133,7 @@ fn semi_anti_and_mark_follow_the_first_and_the_last_match() {
 #[test]
 fn an_update_of_columns_that_nobody_reads_emits_nothing() {
     for kind in KINDS {
-        let mut operator = join(kind, true, false, false);
+        let mut operator = join(kind, true, NullKeys::Nothing, false);
         run(&mut operator, "l +I 1 1\nr +I 1 7\nl +I 2 1\nr +I 3 7");
         check(&run(&mut operator, "r -U 1 7\nr +U 1 7\nr -U 3 7\nr +U 3 7\nl -U 1 1\nl +U 1 1"), "");
     }
@@ -134,7 +141,7 @@ fn an_update_of_columns_that_nobody_reads_emits_nothing() {
 
 #[test]
 fn a_delete_without_its_row_is_counted_and_changes_nothing() {
-    let mut inner = join(JoinKind::Inner, true, false, false);
+    let mut inner = join(JoinKind::Inner, true, NullKeys::Nothing, false);
     check(&run(&mut inner, "r +I 1 7\nl -D 1 1\nl +I 1 1"), "+I[1, 1, 1, 7]");
     let counters: BTreeMap<_, _> = inner.counters().into_iter().collect();
     assert_eq!((counters["left_rows"], counters["right_rows"], counters["unmatched_retractions"]), (1, 1, 1));
@@ -142,7 +149,7 @@ fn a_delete_without_its_row_is_counted_and_changes_nothing() {
 
 #[test]
 fn nothing_is_kept_of_rows_that_have_gone() {
-    let mut full = join(JoinKind::Full, true, true, false);
+    let mut full = join(JoinKind::Full, true, NullKeys::Null, false);
     let table =
         folded(&run(&mut full, "l +I 1 1\nr +I 1 1\nl +I _ 2\nr +I _ 1\nr -D _ 1\nl -D _ 2\nl -D 1 1\nr -D 1 1"));
     assert!(table.is_empty(), "{table:?}");
@@ -155,7 +162,7 @@ type Row = (Option<i64>, i64);
 fn recomputed(
     kind: JoinKind,
     keyed: bool,
-    null_equals_null: bool,
+    null_keys: NullKeys,
     less: bool,
     sides: &[Vec<Row>; 2],
 ) -> BTreeMap<String, i64> {
@@ -163,7 +170,8 @@ fn recomputed(
     let nulls = "NULL, NULL".to_string();
     let matches = |left: &Row, right: &Row| {
         let equal = match (left.0, right.0) {
-            (None, None) => null_equals_null,
+            (None, None) => null_keys != NullKeys::Nothing,
+            (None, _) | (_, None) => null_keys == NullKeys::Anything,
             (left, right) => left == right,
         };
         (equal || !keyed) && (!less || left.1 < right.1)
@@ -233,8 +241,14 @@ fn any_changelogs_give_what_nested_loops_give_after_every_batch() {
     for seed in 0..280 {
         let mut random = StdRng::seed_from_u64(seed);
         let kind = KINDS[seed as usize % KINDS.len()];
-        let (keyed, null_equals_null, less) = (random.random(), random.random(), random.random());
-        let new = || join(kind, keyed, null_equals_null, less);
+        let keyed: bool = random.random();
+        let less: bool = random.random();
+        let null_keys = match random.random_range(0..3) {
+            0 if keyed => NullKeys::Anything,
+            1 => NullKeys::Null,
+            _ => NullKeys::Nothing,
+        };
+        let new = || join(kind, keyed, null_keys, less);
         let mut operator = new();
         let (mut sides, mut snapshots): ([Vec<Row>; 2], Vec<Snapshot>) = Default::default();
         let mut table = BTreeMap::new();
@@ -247,7 +261,7 @@ fn any_changelogs_give_what_nested_loops_give_after_every_batch() {
             let mut out = Output::default();
             operator.on_changes(port, changes(&input, &lines.join("\n")), &mut out).unwrap();
             check_well_formed(&emitted(&mut out), &mut table);
-            let expected = recomputed(kind, keyed, null_equals_null, less, &sides);
+            let expected = recomputed(kind, keyed, null_keys, less, &sides);
             assert_eq!(table, expected, "seed {seed}, step {step}, {kind:?}");
             if random.random_range(0..8) == 0 {
                 snapshots.push(operator.snapshot(step).unwrap());
@@ -262,7 +276,7 @@ fn any_changelogs_give_what_nested_loops_give_after_every_batch() {
 
 #[test]
 fn a_row_with_more_matches_than_a_batch_meets_them_all() {
-    let mut semi = join(JoinKind::Left, false, false, true);
+    let mut semi = join(JoinKind::Left, false, NullKeys::Nothing, true);
     let rows: Vec<String> = (0..9_000).map(|value| format!("r +I 1 {value}")).collect();
     run(&mut semi, &rows.join("\n"));
     assert_eq!(run(&mut semi, "l +I 1 -1\nl +I 2 8998\nl +I 3 9000").len(), 9_002);

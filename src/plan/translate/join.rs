@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::Schema;
 use datafusion_common::{DFSchema, DFSchemaRef, JoinType, NullEquality};
-use datafusion_expr::utils::split_conjunction;
+use datafusion_expr::utils::{conjunction, split_conjunction};
 use datafusion_expr::{BinaryExpr, Expr, ExprSchemable, Join, LogicalPlan, Operator};
 
 use super::calc::column_index;
@@ -15,7 +15,7 @@ use crate::plan::error::unwrap;
 use crate::plan::expressions::comparable;
 use crate::plan::sets::CountedSetNode;
 use crate::plan::stream::{Distribution, Edge, JoinSide, NodeId, NodeKind, NodeParallelism, StateBound};
-use crate::types::{JoinKind, SetOperation, WindowColumn, WindowSpec};
+use crate::types::{JoinKind, NullKeys, SetOperation, WindowColumn, WindowSpec};
 
 /// A join with its inputs in the order in which the operator wants them.
 struct Sides<'a> {
@@ -23,6 +23,9 @@ struct Sides<'a> {
     inputs: [&'a LogicalPlan; 2],
     /// Pairs of equal expressions, over the inputs in this order.
     on: Vec<(Expr, Expr)>,
+    null_keys: NullKeys,
+    /// The rest of the condition.
+    filter: Option<Expr>,
 }
 
 impl<'a> Sides<'a> {
@@ -40,12 +43,49 @@ impl<'a> Sides<'a> {
             JoinType::LeftMark => (JoinKind::Mark, false),
             JoinType::RightMark => (JoinKind::Mark, true),
         };
-        let (left, right) = (join.left.as_ref(), join.right.as_ref());
-        let on = join.on.iter().cloned();
+        let null_keys = match join.null_equality {
+            NullEquality::NullEqualsNull => NullKeys::Null,
+            NullEquality::NullEqualsNothing => NullKeys::Nothing,
+        };
+        let mut sides = Sides {
+            kind,
+            inputs: [join.left.as_ref(), join.right.as_ref()],
+            on: join.on.clone(),
+            null_keys,
+            filter: join.filter.clone(),
+        };
         if turned {
-            return Sides { kind, inputs: [right, left], on: on.map(|(left, right)| (right, left)).collect() };
+            sides.inputs.reverse();
+            sides.on.iter_mut().for_each(|(left, right)| std::mem::swap(left, right));
         }
-        Sides { kind, inputs: [left, right], on: on.collect() }
+        if sides.on.is_empty() {
+            sides.take_possible_equality();
+        }
+        sides
+    }
+
+    /// Makes `(a = b) IS NOT FALSE` the key of a join that has no other.
+    fn take_possible_equality(&mut self) {
+        let over = |port: usize, expression: &Expr| {
+            let columns = expression.column_refs();
+            !columns.is_empty() && columns.into_iter().all(|column| self.inputs[port].schema().has_column(column))
+        };
+        let parts: Vec<Expr> = self.filter.iter().flat_map(split_conjunction).cloned().collect();
+        let found = parts.iter().enumerate().find_map(|(place, part)| {
+            let Expr::IsNotFalse(inner) = part else { return None };
+            let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) = inner.as_ref() else { return None };
+            match (left.as_ref().clone(), right.as_ref().clone()) {
+                (a, b) if over(0, &a) && over(1, &b) => Some((place, (a, b))),
+                (a, b) if over(1, &a) && over(0, &b) => Some((place, (b, a))),
+                _ => None,
+            }
+        });
+        if let Some((place, key)) = found {
+            self.on.push(key);
+            self.null_keys = NullKeys::Anything;
+            let rest = parts.into_iter().enumerate().filter(|(other, _)| *other != place);
+            self.filter = conjunction(rest.map(|(_, part)| part));
+        }
     }
 }
 
@@ -53,11 +93,11 @@ impl Translation<'_> {
     pub(super) fn join(&mut self, join: &Join) -> Result<NodeId> {
         let sides = Sides::of(join);
         let inputs = [self.relation(sides.inputs[0])?, self.relation(sides.inputs[1])?];
-        let kind = sides.kind;
-        self.refuse_bounded_by_time(&sides, join.filter.as_ref(), inputs)?;
-        let (left_schema, right_schema) = (sides.inputs[0].schema(), sides.inputs[1].schema());
+        self.refuse_bounded_by_time(&sides, inputs)?;
+        let Sides { kind, inputs: plans, on, null_keys, filter } = sides;
+        let (left_schema, right_schema) = (plans[0].schema(), plans[1].schema());
         let mut keys: [Vec<Expr>; 2] = Default::default();
-        for (left, right) in sides.on {
+        for (left, right) in on {
             let (left, right) = same_type(left, left_schema, right, right_schema)?;
             keys[0].push(left);
             keys[1].push(right);
@@ -72,28 +112,21 @@ impl Translation<'_> {
         facts.state = StateBound::Unbounded(
             "the rows of both inputs are kept; join over windows, or on an interval of time, to bound it".into(),
         );
+        // A NULL that matches anything must meet the rows of every key.
+        let single = left_side.keys.is_empty() || null_keys == NullKeys::Anything;
         let edge = |from: NodeId, side: &JoinSide| Edge {
             from,
-            distribution: match side.keys.as_slice() {
-                [] => Distribution::Single,
-                keys => Distribution::Hash(keys.to_vec()),
-            },
+            distribution: if single { Distribution::Single } else { Distribution::Hash(side.keys.clone()) },
         };
-        if left_side.keys.is_empty() {
+        if single {
             facts.parallelism = NodeParallelism::Single;
         }
         let edges = vec![edge(left, &left_side), edge(right, &right_side)];
-        let pairs = match &join.filter {
+        let pairs = match &filter {
             Some(_) => Arc::new(left_schema.join(right_schema).map_err(unwrap)?),
             None => Arc::new(DFSchema::empty()),
         };
-        let node = NodeKind::Join {
-            kind,
-            sides: [left_side, right_side],
-            condition: join.filter.clone(),
-            pairs,
-            null_equals_null: join.null_equality == NullEquality::NullEqualsNull,
-        };
+        let node = NodeKind::Join { kind, sides: [left_side, right_side], condition: filter, pairs, null_keys };
         Ok(self.add(node, edges, facts))
     }
 
@@ -113,12 +146,12 @@ impl Translation<'_> {
     }
 
     /// Interval joins, and window joins whose result would be another than a regular join's.
-    fn refuse_bounded_by_time(&self, sides: &Sides<'_>, filter: Option<&Expr>, inputs: [NodeId; 2]) -> Result<()> {
+    fn refuse_bounded_by_time(&self, sides: &Sides<'_>, inputs: [NodeId; 2]) -> Result<()> {
         // Over bounded inputs a regular join gives the same final rows.
         if self.settings.batch {
             return Ok(());
         }
-        if sides.kind.emits_pairs() && self.bounds_time(sides, filter, inputs) {
+        if sides.kind.emits_pairs() && self.bounds_time(sides, inputs) {
             return Err(Error::sql("an interval join (a join that bounds the time between two rows) is not supported yet")
                 .hint("a condition on a column that is no time attribute, such as CAST(ts AS TIMESTAMP(3)), makes it a regular join, which keeps all rows"));
         }
@@ -132,7 +165,7 @@ impl Translation<'_> {
     }
 
     /// Whether the time attributes of both sides bound each other from below and above.
-    fn bounds_time(&self, sides: &Sides<'_>, filter: Option<&Expr>, inputs: [NodeId; 2]) -> bool {
+    fn bounds_time(&self, sides: &Sides<'_>, inputs: [NodeId; 2]) -> bool {
         let of_time = |port: usize, expression: &Expr| {
             let (node, schema) = (self.node(inputs[port]), sides.inputs[port].schema());
             let columns = expression.column_refs();
@@ -146,7 +179,7 @@ impl Translation<'_> {
             return true;
         }
         let (mut below, mut above) = (false, false);
-        for part in filter.map(split_conjunction).unwrap_or_default() {
+        for part in sides.filter.iter().flat_map(split_conjunction) {
             let Expr::BinaryExpr(BinaryExpr { left, op, right }) = part else { continue };
             let turned = of_time(0, right) && of_time(1, left);
             let straight = of_time(0, left) && of_time(1, right);
