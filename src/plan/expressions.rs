@@ -83,7 +83,9 @@ impl ExprPlanner for FlinkExpressions {
         self.call("array", elements)
     }
 
-    fn plan_position(&self, arguments: Vec<Expr>) -> BindResult<PlannerResult<Vec<Expr>>> {
+    fn plan_position(&self, mut arguments: Vec<Expr>) -> BindResult<PlannerResult<Vec<Expr>>> {
+        // The library names the text first; the function takes what is looked for first, as `POSITION(a IN text)` does.
+        arguments.reverse();
         self.call("position", arguments)
     }
 

@@ -6,7 +6,8 @@
 //! | `x IN (SELECT y …)` | the same with both sides in the type in which they are compared |
 //! | `x NOT IN (…)` as a condition | the same; as a join, it asks for `(x = y) IS NOT FALSE` |
 //! | `x NOT IN (…)` under `OR` | `NOT EXISTS (SELECT … WHERE (x = y) IS NOT FALSE)` |
-//! | `x IN (…)` as a value | true if one equals, unknown if one might, else false |
+//! | `x IN (…)` as a value | true if one equals, unknown if NULLs leave it open, else false |
+//! | `EXISTS (…)` outside of conditions | `(SELECT COUNT(*) …) > 0` |
 //! | `(SELECT y …)` of perhaps several rows | `(SELECT SINGLE_VALUE(y) …)`, which fails on the second |
 
 use std::sync::Arc;
@@ -37,7 +38,7 @@ pub(super) fn prepare(plan: LogicalPlan, functions: &FunctionSet) -> BindResult<
         let schema = merge_schema(&node.inputs());
         let names = NamePreserver::new(&node);
         let filters = matches!(node, LogicalPlan::Filter(_));
-        let rewriting = Rewriting { schema: &schema, functions };
+        let rewriting = Rewriting { schema: &schema, functions, filters };
         node.map_expressions(|expression| {
             let name = names.save(&expression);
             let rewritten =
@@ -54,6 +55,8 @@ struct Rewriting<'a> {
     /// The columns they are written over.
     schema: &'a DFSchema,
     functions: &'a FunctionSet,
+    /// Whether they are conditions of a filter, the only place where `EXISTS` itself becomes a join.
+    filters: bool,
 }
 
 impl Rewriting<'_> {
@@ -88,6 +91,7 @@ impl Rewriting<'_> {
     fn value(&self, expression: Expr) -> BindResult<Expr> {
         let rewritten = expression.transform_down(|part| match part {
             Expr::InSubquery(member) => self.three_valued(member).map(|e| Transformed::new(e, true, JUMP)),
+            Expr::Exists(exists) if !self.filters => self.counted(exists).map(|e| Transformed::new(e, true, JUMP)),
             Expr::ScalarSubquery(subquery) => single(subquery, self.functions).map(Transformed::yes),
             other => Ok(Transformed::no(other)),
         });
@@ -98,15 +102,48 @@ impl Rewriting<'_> {
     fn three_valued(&self, member: InSubquery) -> BindResult<Expr> {
         let member = self.comparable(member)?;
         let negated = member.negated;
-        let found = self.exists(&member, false, false)?;
+        let found = self.known_value(self.exists(&member, false, false)?)?;
         let answer = if self.may_be_unknown(&member)? {
-            let possible = self.exists(&member, true, false)?;
+            let possible = self.unknown_possible(&member)?;
             let unknown = Expr::Literal(ScalarValue::Boolean(None), None);
             when(found, lit(true)).when(possible, unknown).otherwise(lit(false))?
         } else {
             found
         };
         Ok(if negated { Expr::Not(Box::new(answer)) } else { answer })
+    }
+
+    /// Whether a NULL stands in the way of an answer: among the members, or as the value where there are members.
+    fn unknown_possible(&self, member: &InSubquery) -> BindResult<Expr> {
+        let members = LogicalPlanBuilder::from(member.subquery.subquery.as_ref().clone());
+        let column = only_column(&member.subquery, "the subquery of IN")?;
+        let null_members = members.clone().filter(column.is_null())?.build()?;
+        let exists = |plan: LogicalPlan| {
+            let subquery = Subquery { subquery: Arc::new(plan), ..member.subquery.clone() };
+            self.known_value(Expr::Exists(Exists { subquery, negated: false }))
+        };
+        let value_is_null = member.expr.as_ref().clone().is_null();
+        Ok(exists(null_members)?.or(value_is_null.and(exists(members.build()?)?)))
+    }
+
+    fn known_value(&self, exists: Expr) -> BindResult<Expr> {
+        match exists {
+            Expr::Exists(exists) if !self.filters => self.counted(exists),
+            other => Ok(other),
+        }
+    }
+
+    /// `EXISTS (…)` as `(SELECT COUNT(*) …) > 0`.
+    fn counted(&self, exists: Exists) -> BindResult<Expr> {
+        let count = self.functions.aggregate("count").ok_or_else(|| wrap(Error::bug("there is no COUNT")))?;
+        let count = AggregateFunction::new_udf(count, vec![lit(1)], false, None, Vec::new(), None);
+        let count = Expr::AggregateFunction(count).alias(MEMBERS);
+        let plan = LogicalPlanBuilder::from(Arc::unwrap_or_clone(exists.subquery.subquery));
+        let plan = plan.aggregate(Vec::<Expr>::new(), [count])?.build()?;
+        let subquery = Subquery { subquery: Arc::new(plan), ..exists.subquery };
+        // A count of nothing has no row in a stream: unknown is no.
+        let some = Expr::IsTrue(Box::new(Expr::ScalarSubquery(subquery).gt(lit(0_i64))));
+        Ok(if exists.negated { Expr::Not(Box::new(some)) } else { some })
     }
 
     fn may_be_unknown(&self, member: &InSubquery) -> BindResult<bool> {

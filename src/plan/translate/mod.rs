@@ -254,7 +254,7 @@ fn unsupported(plan: &LogicalPlan) -> Error {
         LogicalPlan::Window(_) => "OVER",
         LogicalPlan::Unnest(_) => "UNNEST",
         LogicalPlan::Distinct(_) => "SELECT DISTINCT ON",
-        LogicalPlan::Subquery(_) => "a subquery in an expression",
+        LogicalPlan::Subquery(_) => "a LATERAL subquery of this form",
         LogicalPlan::RecursiveQuery(_) => "WITH RECURSIVE",
         _ => "this statement",
     };
