@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion_common::ScalarValue;
 use datafusion_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, Signature, Volatility};
 
@@ -182,6 +183,13 @@ impl AggregateUDFImpl for Definition {
 
     fn is_nullable(&self) -> bool {
         !matches!(self.kind, Kind::Count | Kind::SumZero | Kind::Multiset | Kind::JsonObject | Kind::JsonArray)
+    }
+
+    fn default_value(&self, data_type: &DataType) -> datafusion_common::Result<ScalarValue> {
+        match self.kind {
+            Kind::Count | Kind::SumZero => ScalarValue::new_zero(data_type),
+            _ => ScalarValue::try_from(data_type),
+        }
     }
 
     fn accumulator(&self, _: AccumulatorArgs<'_>) -> datafusion_common::Result<Box<dyn Accumulator>> {

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::display::expression;
 use crate::plan::stream::{Distribution, Node, NodeId, NodeKind, NodeParallelism, StateBound, StreamGraph};
-use crate::types::{AggregateCall, SortColumn, WindowSpec};
+use crate::types::{AggregateCall, NullKeys, SortColumn, WindowSpec};
 
 /// One tree a sink, sinks first; a node that several use is drawn once and referred to after that.
 pub fn explain(graph: &StreamGraph) -> String {
@@ -68,6 +68,22 @@ fn title(graph: &StreamGraph, node: &Node) -> String {
             let by = columns(keys);
             format!("groupBy=[{by}], window=[{}], select=[{}]", spec(window), calls(aggregates, &column))
         }
+        NodeKind::Join { kind, sides, condition, pairs, null_keys } => {
+            let (equals, unless) = match null_keys {
+                NullKeys::Nothing => ("=", ""),
+                NullKeys::Null => ("IS NOT DISTINCT FROM", ""),
+                NullKeys::Anything => ("=", " IS NOT FALSE"),
+            };
+            let name = |port: usize, column: usize| {
+                let edge = node.inputs.get(port);
+                edge.map_or("", |edge| graph.nodes[edge.from].schema.field(column).name().as_str())
+            };
+            let keys = sides[0].keys.iter().zip(&sides[1].keys);
+            let mut on: Vec<String> =
+                keys.map(|(left, right)| format!("{} {equals} {}{unless}", name(0, *left), name(1, *right))).collect();
+            on.extend(condition.iter().map(|condition| expression(condition, pairs)));
+            format!("joinType=[{}], where=[{}]", kind.name(), on.join(" AND "))
+        }
         NodeKind::WindowAssign { time, window } => format!("{}, {}", column(*time), spec(window)),
         NodeKind::Expand { columns: grouped, sets } => {
             let set = |set: &Vec<bool>| {
@@ -95,7 +111,7 @@ fn title(graph: &StreamGraph, node: &Node) -> String {
         }
         NodeKind::Sink { table, .. } => format!("{}: {}", table.name, names(node)),
         NodeKind::ChangelogNormalize { key, .. } => format!("key=[{}]", columns(key)),
-        NodeKind::Union | NodeKind::DropUpdateBefore | NodeKind::Collect => names(node),
+        NodeKind::CountedSet { .. } | NodeKind::Union | NodeKind::DropUpdateBefore | NodeKind::Collect => names(node),
     };
     format!("{}({parameters})", node.kind.name())
 }

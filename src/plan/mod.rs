@@ -7,7 +7,8 @@
 //!   typing     literals, CAST, CASE, UNION, VALUES    (Flink's types)
 //!   ranking    conditions on ranks, LIMIT              (Top-N)
 //!   grouping_sets  GROUPING SETS, ROLLUP, CUBE         (rows repeated for each set)
-//!   optimize   push filters, prune columns            (the rules that are sound for streams)
+//!   optimize   subqueries to joins, push filters,     (the rules that are sound for streams)
+//!              prune columns
 //!   translate  relations → nodes                      Source → GroupAggregate → Collect
 //!   modes      who needs -U                           [I,UB,UA]
 //! ```
@@ -27,6 +28,7 @@ mod forms;
 mod grouping_sets;
 mod hints;
 mod inline;
+mod lateral;
 mod like;
 mod modes;
 mod name;
@@ -40,9 +42,12 @@ mod relations;
 mod rewrite;
 mod simplify;
 mod settle;
+mod sets;
 pub mod stream;
+mod subqueries;
 mod translate;
 mod typing;
+mod using;
 
 #[cfg(test)]
 mod tests;

@@ -18,6 +18,8 @@ pub(super) fn settle(graph: &mut StreamGraph, accepts: &dyn Fn(&NodeKind) -> Cha
             NodeKind::Calc { condition, .. } => condition.is_some() || needed[id],
             NodeKind::GroupAggregate { .. }
             | NodeKind::WindowAggregate { .. }
+            | NodeKind::Join { .. }
+            | NodeKind::CountedSet { .. }
             | NodeKind::Rank { .. }
             | NodeKind::Sort { .. } => true,
             NodeKind::DropUpdateBefore | NodeKind::ChangelogNormalize { .. } => false,

@@ -9,13 +9,20 @@ use std::sync::Arc;
 use datafusion_common::config::ConfigOptions;
 use datafusion_expr::LogicalPlan;
 use datafusion_optimizer::common_subexpr_eliminate::CommonSubexprEliminate;
+use datafusion_optimizer::decorrelate_lateral_join::DecorrelateLateralJoin;
+use datafusion_optimizer::decorrelate_predicate_subquery::DecorrelatePredicateSubquery;
+use datafusion_optimizer::eliminate_cross_join::EliminateCrossJoin;
+use datafusion_optimizer::eliminate_outer_join::EliminateOuterJoin;
+use datafusion_optimizer::extract_equijoin_predicate::ExtractEquijoinPredicate;
 use datafusion_optimizer::optimize_projections::OptimizeProjections;
 use datafusion_optimizer::optimize_unions::OptimizeUnions;
 use datafusion_optimizer::push_down_filter::PushDownFilter;
+use datafusion_optimizer::scalar_subquery_to_join::ScalarSubqueryToJoin;
 use datafusion_optimizer::simplify_expressions::SimplifyExpressions;
 use datafusion_optimizer::{Optimizer, OptimizerContext, OptimizerRule};
 
 use super::error::unwrap;
+use super::subqueries::NullAwareAntiJoin;
 use crate::error::Result;
 
 /// The plan, simplified.
@@ -23,12 +30,21 @@ pub(super) fn optimize(plan: LogicalPlan) -> Result<LogicalPlan> {
     let rules: Vec<Arc<dyn OptimizerRule + Send + Sync>> = vec![
         Arc::new(OptimizeUnions::new()),
         Arc::new(SimplifyExpressions::new()),
+        Arc::new(DecorrelatePredicateSubquery::new()),
+        Arc::new(NullAwareAntiJoin),
+        Arc::new(ScalarSubqueryToJoin::new()),
+        Arc::new(DecorrelateLateralJoin::new()),
+        Arc::new(ExtractEquijoinPredicate::new()),
+        Arc::new(EliminateCrossJoin::new()),
+        Arc::new(EliminateOuterJoin::new()),
         Arc::new(PushDownFilter::new()),
         Arc::new(CommonSubexprEliminate::new()),
         Arc::new(OptimizeProjections::new()),
     ];
     let mut options = ConfigOptions::default();
     options.optimizer.skip_failed_rules = false;
+    // Every scalar subquery becomes a join: there is no moment at which one could be computed beforehand.
+    options.optimizer.enable_physical_uncorrelated_scalar_subquery = false;
     // No start time: what depends on the clock is asked row by row, not folded into a constant.
     let context = OptimizerContext::new_with_config_options(Arc::new(options)).without_query_execution_start_time();
     Optimizer::with_rules(rules).optimize(plan, &context, |_, _| {}).map_err(unwrap)

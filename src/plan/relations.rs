@@ -28,6 +28,11 @@ impl RelationPlanner for WindowFunctions {
         context: &mut dyn RelationPlannerContext,
     ) -> BindResult<RelationPlanning> {
         let (name, arguments, alias) = match &relation {
+            TableFactor::Table { version: Some(version), .. } => {
+                let place = Span::from_ast(relation.span());
+                let error = Error::sql(format!("a temporal or lookup join ({version}) is not supported yet"));
+                return Err(wrap(error.at(place)));
+            }
             TableFactor::TableFunction { expr: SqlExpr::Function(function), alias } => {
                 (&function.name, arguments_of(function), alias)
             }

@@ -14,8 +14,8 @@ use datafusion_expr::Expr;
 use crate::catalog::TableDefinition;
 use crate::changelog::ChangelogMode;
 use crate::types::{
-    AggregateCall, MiniBatch, OverCall, OverFrame, RankFunction, RankInput, SortColumn, SqlType, WindowColumn,
-    WindowSpec,
+    AggregateCall, JoinKind, MiniBatch, NullKeys, OverCall, OverFrame, RankFunction, RankInput, SetOperation,
+    SortColumn, SqlType, WindowColumn, WindowSpec,
 };
 
 /// Index of a node in [`StreamGraph::nodes`].
@@ -93,6 +93,15 @@ pub enum Distribution {
     Broadcast,
     /// To subtask 0.
     Single,
+}
+
+/// An input of a join.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JoinSide {
+    /// The columns that must equal the other side's, in the same order and of the same types.
+    pub keys: Vec<usize>,
+    /// How many columns are the input's own; behind them stand computed keys, which are not emitted.
+    pub width: usize,
 }
 
 /// What a node does.
@@ -249,6 +258,24 @@ pub enum NodeKind {
         /// First and last wanted row, from 1.
         range: (u64, u64),
     },
+    /// Joins two changelogs: the left input's columns, then the right's.
+    Join {
+        /// What becomes of rows with and without a match.
+        kind: JoinKind,
+        /// Left, then right.
+        sides: [JoinSide; 2],
+        /// What must hold of a pair beside equal keys, over the columns of `pairs`.
+        condition: Option<Expr>,
+        /// The inputs' own columns, left then right, with qualifiers; empty without a condition.
+        pairs: DFSchemaRef,
+        /// What a NULL among the keys equals.
+        null_keys: NullKeys,
+    },
+    /// `INTERSECT ALL` or `EXCEPT ALL` of two inputs of the same types.
+    CountedSet {
+        /// How often a row is in the result.
+        operation: SetOperation,
+    },
     /// `UNION ALL`.
     Union,
     /// Drops `-U` rows: the user needs only the new image.
@@ -289,6 +316,8 @@ impl NodeKind {
             NodeKind::KeepFirst { .. } => "KeepFirst",
             NodeKind::TemporalSort { .. } => "TemporalSort",
             NodeKind::Sort { .. } => "Sort",
+            NodeKind::Join { .. } => "Join",
+            NodeKind::CountedSet { operation } => operation.name(),
             NodeKind::Union => "Union",
             NodeKind::DropUpdateBefore => "DropUpdateBefore",
             NodeKind::ChangelogNormalize { .. } => "ChangelogNormalize",
@@ -333,6 +362,15 @@ impl StreamGraph {
                 types(keys),
                 calls(aggregates)
             ),
+            NodeKind::Join { kind, sides, null_keys, .. } => {
+                let of = |port: usize| {
+                    let schema = node.inputs.get(port).map(|edge| &self.nodes[edge.from].schema);
+                    let fields = schema.iter().flat_map(|schema| schema.fields());
+                    let types: Vec<String> = fields.map(|field| SqlType::of_field(field).to_string()).collect();
+                    format!("[{}] by {:?}", types.join(", "), sides[port].keys)
+                };
+                format!("{kind:?} {} with {} {null_keys:?}", of(0), of(1))
+            }
             NodeKind::Sink { table, .. } => format!("connector {}", table.options.get("connector").unwrap_or_default()),
             NodeKind::ChangelogNormalize { key, .. } => format!("key {key:?} rows [{}]", row_types(&node.schema)),
             NodeKind::Rank { partition, order, function, range, changes, newest_first, .. } => format!(

@@ -13,18 +13,22 @@ use datafusion_common::{DFSchema, DFSchemaRef, Result as BindResult, ScalarValue
 use datafusion_expr::expr::{Between, Case, Cast, InList, ScalarFunction, TryCast};
 use datafusion_expr::expr_rewriter::NamePreserver;
 use datafusion_expr::utils::merge_schema;
-use datafusion_expr::{BinaryExpr, Expr, LogicalPlan, LogicalPlanBuilder, Operator, Union, Values};
+use datafusion_expr::{BinaryExpr, Expr, LogicalPlan, Operator, Union, Values};
 use datafusion_optimizer::analyzer::AnalyzerRule;
 use datafusion_optimizer::analyzer::type_coercion::{TypeCoercion, TypeCoercionRewriter};
 
 use super::error::wrap;
 use super::expressions::{call, comparable, compare, convert, declared, field_of, mismatch, typed_literal};
+use super::lateral::group_lateral;
+use super::sets::{cast_columns, common_set, is_set_operation};
+use super::subqueries;
 use crate::error::Error;
 use crate::functions::{self, FunctionSet, declare_function};
 use crate::types::SqlType;
 
 /// The plan with Flink's types.
 pub(super) fn apply(plan: LogicalPlan, functions: &FunctionSet) -> BindResult<LogicalPlan> {
+    let plan = subqueries::prepare(plan, functions)?;
     let plan = plan.transform_up_with_subqueries(|node| retype(node, functions))?.data;
     TypeCoercion::new().analyze(plan, &ConfigOptions::default())
 }
@@ -53,6 +57,8 @@ fn retype(node: LogicalPlan, functions: &FunctionSet) -> BindResult<Transformed<
     let node = match node {
         LogicalPlan::Union(union) => LogicalPlan::Union(common_union(union, functions)?),
         LogicalPlan::Values(values) => LogicalPlan::Values(common_values(values, functions)?),
+        LogicalPlan::Join(join) if is_set_operation(&join) => common_set(join, functions)?,
+        LogicalPlan::Join(join) => LogicalPlan::Join(group_lateral(join)?),
         other => other,
     };
     let schema = merge_schema(&node.inputs());
@@ -260,20 +266,8 @@ fn common_union(union: Union, functions: &FunctionSet) -> BindResult<Union> {
         })?;
         targets.push(common);
     }
-    let inputs = union.inputs.into_iter().map(|input| {
-        let fits = input.schema().fields().iter().zip(&targets).all(|(f, target)| SqlType::of_field(f) == *target);
-        if fits {
-            return Ok(input);
-        }
-        let cast = input.schema().columns().into_iter().zip(input.schema().fields()).zip(&targets);
-        let cast: Vec<Expr> = cast
-            .map(|((column, field), target)| {
-                let name = column.name.clone();
-                Ok(declared(Expr::Column(column), field, target, functions)?.alias(name))
-            })
-            .collect::<BindResult<_>>()?;
-        Ok(Arc::new(LogicalPlanBuilder::from(Arc::unwrap_or_clone(input)).project(cast)?.build()?))
-    });
+    let inputs = union.inputs.into_iter();
+    let inputs = inputs.map(|input| Ok(Arc::new(cast_columns(Arc::unwrap_or_clone(input), &targets, functions)?)));
     Union::try_new_with_loose_types(inputs.collect::<BindResult<Vec<_>>>()?)
 }
 

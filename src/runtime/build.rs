@@ -15,7 +15,7 @@ use super::config::JobConfig;
 use crate::changelog::ChangeBatch;
 use crate::error::{Error, Result};
 use crate::operators::{
-    Calc, ChangelogNormalize, DropUpdateBefore, Expand, GroupAggregate, GroupAggregateParameters, KeepFirst, Operator, Output, Over,
+    Calc, ChangelogNormalize, CountedSet, DropUpdateBefore, Expand, GroupAggregate, GroupAggregateParameters, Join, JoinInput, JoinParameters, KeepFirst, Operator, Output, Over,
     OverParameters, Port, Rank, RankParameters, Sort, TemporalSort, WatermarkAssigner, WindowAggregate,
     WindowAggregateParameters, WindowAssign, WindowRank, WindowRankParameters,
 };
@@ -82,6 +82,22 @@ pub fn operator(
                 key_groups,
             })?)
         }
+        NodeKind::Join { kind, sides, condition, pairs, null_keys } => {
+            let side = |port: usize| {
+                let edge = node.inputs.get(port).ok_or_else(|| Error::bug("a join lacks an input"))?;
+                let schema = graph.nodes[edge.from].schema.clone();
+                Ok::<_, Error>(JoinInput { schema, keys: sides[port].keys.clone(), width: sides[port].width })
+            };
+            Box::new(Join::new(JoinParameters {
+                kind: *kind,
+                inputs: [side(0)?, side(1)?],
+                condition: condition.as_ref().map(|condition| compile(condition, pairs)).transpose()?,
+                null_keys: *null_keys,
+                output,
+                key_groups,
+            })?)
+        }
+        NodeKind::CountedSet { operation } => Box::new(CountedSet::new(*operation, output, key_groups)?),
         NodeKind::WindowAssign { time, window } => {
             let instants = matches!(output.field(*time).data_type(), DataType::Timestamp(_, Some(_)));
             Box::new(WindowAssign::new(*time, *window, local_time(instants, config), output)?)

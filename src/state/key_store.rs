@@ -88,7 +88,10 @@ impl KeyStore {
                 if !RowConverter::supports_fields(&sorted) {
                     let names: Vec<String> =
                         several.iter().map(|f| format!("{} {}", f.name(), f.data_type())).collect();
-                    return Err(Error::sql(format!("cannot group by the columns ({})", names.join(", "))));
+                    return Err(Error::sql(format!(
+                        "columns of these types cannot be compared as keys: {}",
+                        names.join(", ")
+                    )));
                 }
                 KeyStore::Rows(ByteKeys::default(), Box::new(RowConverter::new(sorted)?))
             }

@@ -34,6 +34,8 @@ pub struct Changed {
 /// Keys and their slots.
 pub struct KeyTable {
     fields: Vec<FieldRef>,
+    /// The key columns that decide the key group; `None`: all.
+    group_columns: Option<Vec<usize>>,
     store: KeyStore,
     slots: Slots,
     live: usize,
@@ -73,8 +75,16 @@ impl KeyTable {
     /// If a column's type cannot be a key.
     pub fn new(fields: Vec<FieldRef>) -> Result<KeyTable> {
         let store = KeyStore::new(&fields)?;
-        let (dirty, resting) = Default::default();
-        Ok(KeyTable { fields, store, slots: Slots::default(), live: 0, tracking: false, dirty, resting })
+        let (group_columns, dirty, resting) = Default::default();
+        Ok(KeyTable { fields, group_columns, store, slots: Slots::default(), live: 0, tracking: false, dirty, resting })
+    }
+
+    /// An empty table whose keys belong to the key group of some of their columns: those by which rows are spread.
+    ///
+    /// # Errors
+    /// If a column's type cannot be a key.
+    pub fn grouped(fields: Vec<FieldRef>, group_columns: Vec<usize>) -> Result<KeyTable> {
+        Ok(KeyTable { group_columns: Some(group_columns), ..KeyTable::new(fields)? })
     }
 
     /// One more than the greatest slot ever given.
@@ -204,7 +214,13 @@ impl KeyTable {
         }
         let keys = self.take(slots)?;
         let mut hashes = Vec::with_capacity(slots.len());
-        hash_rows(&keys, &mut hashes)?;
+        match &self.group_columns {
+            None => hash_rows(&keys, &mut hashes)?,
+            Some(columns) => {
+                let grouping: Vec<ArrayRef> = columns.iter().map(|column| Arc::clone(&keys[*column])).collect();
+                hash_rows(&grouping, &mut hashes)?;
+            }
+        }
         // A table without key columns belongs to one subtask: the one that owns the first key group.
         hashes.resize(slots.len(), 0);
         let groups: UInt16Array = UInt16Array::from_iter_values(hashes.into_iter().map(key_group));

@@ -6,6 +6,7 @@
 
 mod aggregate;
 mod cell;
+mod join;
 mod local_time;
 mod over;
 mod rank;
@@ -14,6 +15,7 @@ mod window;
 
 pub use aggregate::{AggregateCall, AggregateFunction, MiniBatch};
 pub use cell::{CellFormat, RowFormat};
+pub use join::{JoinKind, NullKeys, SetOperation};
 pub use local_time::LocalTime;
 pub use over::{OverCall, OverFrame};
 pub use rank::{RankFunction, RankInput, SortColumn};

@@ -18,6 +18,7 @@
 //! | `TIMESTAMPADD(DAY, n, t)` | `TIMESTAMPADD('DAY', n, t)` |
 //! | `JSON_VALUE(…)` and the like | as `functions` takes their clauses |
 
+mod joins;
 mod json;
 mod names;
 mod places;
@@ -48,8 +49,10 @@ const ROW_OPERAND_BYTES: usize = 4_096;
 /// # Errors
 /// If a literal or a type in it is none.
 pub(super) fn query(query: &Query, known: Known<'_>) -> Result<Query> {
+    joins::check_joins(query)?;
     let mut query = query.clone();
     names::rename_repeated(&mut query.body);
+    super::using::replace_merged_columns(&mut query)?;
     match VisitMut::visit(&mut query, &mut Rewrite(known)) {
         ControlFlow::Continue(()) => Ok(query),
         ControlFlow::Break(error) => Err(error),

@@ -172,8 +172,8 @@ fn reject_subqueries<'a>(expressions: impl Iterator<Item = &'a Expr>) -> Result<
             })
             .unwrap_or(false);
         if found {
-            return Err(Error::sql("a subquery in an expression is not supported yet")
-                .hint("a subquery in FROM is; IN, EXISTS and scalar subqueries come later"));
+            return Err(Error::sql("this subquery in an expression cannot be turned into a join")
+                .hint("correlate it by equal columns in its WHERE, or join it in FROM"));
         }
     }
     Ok(())

@@ -109,7 +109,9 @@ impl Translation<'_> {
         let schema = Arc::clone(values.schema.inner());
         let mut columns: Vec<ArrayRef> = Vec::with_capacity(schema.fields().len());
         for (column, field) in schema.fields().iter().enumerate() {
-            let cells = values.values.iter().map(|row| constant(&row[column])).collect::<Result<Vec<_>>>()?;
+            // A NULL, or a literal that was folded, may come in a narrower type than its column's.
+            let cell = |row: &Vec<Expr>| constant(&row[column])?.cast_to(field.data_type()).map_err(unwrap);
+            let cells = values.values.iter().map(cell).collect::<Result<Vec<_>>>()?;
             let array = ScalarValue::iter_to_array(cells).map_err(unwrap)?;
             columns.push(arrow::compute::cast(&array, field.data_type())?);
         }

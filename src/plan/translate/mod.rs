@@ -11,6 +11,7 @@
 mod aggregate;
 mod calc;
 mod expand;
+mod join;
 mod leaf;
 mod monotone;
 mod over;
@@ -30,6 +31,7 @@ use datafusion_expr::{Distinct, LogicalPlan};
 use super::grouping_sets::ExpandNode;
 use super::nodes::{WatermarkNode, WindowNode};
 use super::rank_node::RankNode;
+use super::sets::CountedSetNode;
 use super::stream::{Distribution, Edge, Node, NodeId, NodeKind, NodeParallelism, StateBound, StreamGraph};
 use super::{PlanSettings, TableFacts};
 use crate::changelog::ChangelogMode;
@@ -147,6 +149,7 @@ impl<'a> Translation<'a> {
             LogicalPlan::Sort(sort) => self.sort(sort)?,
             LogicalPlan::Window(window) => self.over(window)?,
             LogicalPlan::Limit(limit) if self.settings.batch => self.cut(limit)?,
+            LogicalPlan::Join(join) => self.join(join)?,
             LogicalPlan::Extension(extension) => {
                 if let Some(node) = extension.node.as_any().downcast_ref::<WatermarkNode>() {
                     self.watermark(node)?
@@ -156,6 +159,8 @@ impl<'a> Translation<'a> {
                     self.rank(node, true)?
                 } else if let Some(node) = extension.node.as_any().downcast_ref::<ExpandNode>() {
                     self.expand(node)?
+                } else if let Some(node) = extension.node.as_any().downcast_ref::<CountedSetNode>() {
+                    self.counted_set(node)?
                 } else {
                     return Err(Error::bug(format!("no operator for {}", extension.node.name())));
                 }
@@ -275,11 +280,10 @@ fn forward(from: NodeId) -> Edge {
 /// The error for a relation that parses and binds, and has no operator.
 fn unsupported(plan: &LogicalPlan) -> Error {
     let what = match plan {
-        LogicalPlan::Join(_) => "a join",
         LogicalPlan::Limit(_) => "LIMIT",
         LogicalPlan::Unnest(_) => "UNNEST",
         LogicalPlan::Distinct(_) => "SELECT DISTINCT ON",
-        LogicalPlan::Subquery(_) => "a subquery in an expression",
+        LogicalPlan::Subquery(_) => "a LATERAL subquery of this form",
         LogicalPlan::RecursiveQuery(_) => "WITH RECURSIVE",
         _ => "this statement",
     };
