@@ -150,7 +150,7 @@ impl Planner<'_> {
     }
 
     fn bind(&self, query: &Query) -> Result<LogicalPlan> {
-        let plan = Names::new(self.catalog, Arc::clone(&self.functions)).bind(query)?;
+        let plan = Names::new(self.catalog, Arc::clone(&self.functions)).bind_result(query)?;
         optimize::optimize(plan)
     }
 

@@ -61,9 +61,18 @@ impl<'a> Names<'a> {
         }
     }
 
+    /// A query whose rows go out as a logical plan with Flink's types; its columns may have one name.
+    pub(super) fn bind_result(&self, query: &Query) -> Result<LogicalPlan> {
+        self.bind_rewritten(rewrite::query(query, self.known())?)
+    }
+
     /// A query as a logical plan with Flink's types.
     pub(super) fn bind(&self, query: &Query) -> Result<LogicalPlan> {
-        let statement = sqlparser::ast::Statement::Query(Box::new(rewrite::query(query, self.known())?));
+        self.bind_rewritten(rewrite::subquery(query.clone(), self.known())?)
+    }
+
+    fn bind_rewritten(&self, query: Query) -> Result<LogicalPlan> {
+        let statement = sqlparser::ast::Statement::Query(Box::new(query));
         let plan = self.planner().sql_statement_to_plan(statement).map_err(unwrap)?;
         typing::apply(plan, &self.functions).map_err(unwrap)
     }
@@ -129,7 +138,7 @@ impl<'a> Names<'a> {
         }
         let bound = sql::parse_query(&view.query)
             .and_then(|query| {
-                let statement = sqlparser::ast::Statement::Query(Box::new(rewrite::query(&query, self.known())?));
+                let statement = sqlparser::ast::Statement::Query(Box::new(rewrite::subquery(*query, self.known())?));
                 self.planner().sql_statement_to_plan(statement).map_err(unwrap)
             })
             .map_err(|error| error.context(format!("in view '{name}'")));
