@@ -8,10 +8,12 @@ mod aggregate;
 mod cell;
 mod local_time;
 mod sql_type;
+mod time_zone;
 mod window;
 
 pub use aggregate::{AggregateCall, AggregateFunction, MiniBatch};
 pub use cell::{CellFormat, RowFormat};
 pub use local_time::LocalTime;
 pub use sql_type::{RowField, SqlType, TYPE_KEY};
+pub use time_zone::TimeZone;
 pub use window::{WindowColumn, WindowSpec};
