@@ -28,14 +28,20 @@ pub const SQL_BYTES: usize = 16 << 20;
 /// How deep SQL may nest before the parser refuses it.
 pub const SQL_DEPTH: usize = 256;
 
-/// Operators that may follow each other in one expression: each makes the tree one level deeper.
-pub const SQL_OPERATORS: usize = 4_000;
+/// How deep one expression or union may be: each OR, AND or UNION makes the tree one level deeper, and binding takes
+/// time with the square of it.
+pub const SQL_OPERATORS: usize = 1_000;
+
+/// How many other operators may follow each other (`a + b + …`): binding names every partial result, which takes time
+/// with the cube of it.
+pub const SQL_CHAIN: usize = 200;
 
 /// How deep views may be nested in views.
 pub const VIEW_DEPTH: usize = 64;
 
-/// Stack of a worker thread: binding and planning recurse with the nesting of the SQL.
-pub const STACK_BYTES: usize = 16 << 20;
+/// Stack of the thread a statement is planned on: binding and planning recurse with the nesting of the SQL, and the
+/// limits on that nesting must fit whatever it is. Only what is used takes memory.
+pub const STACK_BYTES: usize = 256 << 20;
 
 /// Characters of a piece of data quoted in an error message.
 pub const QUOTED_CHARACTERS: usize = 120;

@@ -63,7 +63,6 @@ impl FlinkExpressions {
 impl ExprPlanner for FlinkExpressions {
     fn plan_binary_op(&self, raw: RawBinaryExpr, schema: &DFSchema) -> BindResult<PlannerResult<RawBinaryExpr>> {
         let RawBinaryExpr { op, left, right } = raw;
-        let (left_field, right_field) = (field_of(&left, schema)?, field_of(&right, schema)?);
         if let Some(operator) = comparison_operator(&op) {
             return Ok(PlannerResult::Planned(compare(operator, left, right, schema, &self.functions)?));
         }
@@ -75,6 +74,8 @@ impl ExprPlanner for FlinkExpressions {
         let Some(arithmetic) = arithmetic_operator(&op) else {
             return Ok(PlannerResult::Original(RawBinaryExpr { op, left, right }));
         };
+        // Asked only where they matter: the type of a long chain is found by walking all of it.
+        let (left_field, right_field) = (field_of(&left, schema)?, field_of(&right, schema)?);
         let types = (SqlType::of_field(&left_field), SqlType::of_field(&right_field));
         functions::arithmetic_type(arithmetic, &types.0, &types.1)
             .map_err(|error| wrap(error.at(span_in(&left).or_else(|| span_in(&right)))))?;

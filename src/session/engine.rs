@@ -108,7 +108,6 @@ impl EngineBuilder {
         let threads = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(cores.max(2))
             .thread_name("ebbflow")
-            .thread_stack_size(crate::limits::STACK_BYTES)
             .enable_all()
             .build()
             .map_err(|error| Error::setup(format!("cannot start worker threads: {error}")))?;

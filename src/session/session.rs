@@ -11,6 +11,7 @@ use super::{show, tables};
 use crate::catalog::{Catalog, Relation};
 use crate::error::{Error, Result};
 use crate::functions::{FunctionContext, FunctionSet};
+use crate::limits::STACK_BYTES;
 use crate::plan::stream::StreamGraph;
 use crate::plan::{self, Planner};
 use crate::runtime::{self, JobConfig};
@@ -83,6 +84,7 @@ impl Session {
     /// If a quote or comment is not closed.
     pub fn split(&self, script: &str) -> Result<Vec<ScriptStatement>> {
         let parts = sql::split_script(script)?;
+        let client_command = |text: &str| on_a_deep_stack(|| client_command(text)).ok().flatten();
         Ok(parts
             .into_iter()
             .map(|(text, line)| ScriptStatement { client: client_command(&text), text, line })
@@ -94,7 +96,7 @@ impl Session {
     /// # Errors
     /// Whatever is wrong with it.
     pub async fn execute(&self, sql: &str) -> Result<Outcome> {
-        let outcome = self.start(sql)?;
+        let outcome = on_a_deep_stack(|| self.start(sql))??;
         let wait = self.lock().options.boolean("table.dml-sync")?;
         if wait && let Outcome::Job(job) = &outcome {
             job.wait().await?;
@@ -314,6 +316,23 @@ impl Session {
             name,
         })
     }
+}
+
+/// Runs `work` on a thread of its own: parsing, binding and planning recurse with the nesting of the SQL, and the
+/// caller's stack may be small.
+fn on_a_deep_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name("ebbflow-plan".into()).stack_size(STACK_BYTES);
+        let thread = thread
+            .spawn_scoped(scope, work)
+            .map_err(|error| Error::setup(format!("cannot start a thread to plan on: {error}")))?;
+        thread.join().map_err(|panic| Error::bug(format!("planning panicked: {}", panic_text(panic.as_ref()))))
+    })
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no reason given")
 }
 
 fn client_command(text: &str) -> Option<String> {

@@ -103,6 +103,12 @@ pub(super) fn check(tokens: &[TokenWithSpan]) -> Result<()> {
         if levels.len() > limits::SQL_DEPTH || attempts > ATTEMPTS {
             return Err(Error::sql("the SQL nests too deeply here").at(place()).hint("use WITH or views"));
         }
+        if levels[levels.len() - 1].longest_others > limits::SQL_CHAIN {
+            let limit = limits::SQL_CHAIN;
+            return Err(Error::sql(format!("one expression chains more than {limit} operators"))
+                .at(place())
+                .hint("compute parts of it in a subquery"));
+        }
         if levels[levels.len() - 1].depth() + levels.len() > limits::SQL_OPERATORS {
             let limit = limits::SQL_OPERATORS;
             return Err(Error::sql(format!("one expression has more than {limit} operators in a row"))
