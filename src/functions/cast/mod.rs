@@ -78,14 +78,10 @@ impl ScalarUDFImpl for Cast {
         &self.signature
     }
 
-    fn display_name(&self, args: &[datafusion_expr::Expr]) -> datafusion_common::Result<String> {
+    fn schema_name(&self, args: &[datafusion_expr::Expr]) -> datafusion_common::Result<String> {
         let word = if self.try_cast { "TRY_CAST" } else { "CAST" };
         let inner: Vec<String> = args.iter().map(|a| a.schema_name().to_string()).collect();
         Ok(format!("{word}({} AS {})", inner.join(", "), self.to))
-    }
-
-    fn schema_name(&self, args: &[datafusion_expr::Expr]) -> datafusion_common::Result<String> {
-        self.display_name(args)
     }
 
     fn coerce_types(&self, types: &[DataType]) -> datafusion_common::Result<Vec<DataType>> {
