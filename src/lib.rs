@@ -100,7 +100,7 @@ pub use session::checkpoints;
 pub use session::{
     Changes, Engine, EngineBuilder, Job, JobProgress, JobReport, Outcome, ProgramTable, ScriptStatement, Session,
 };
-pub use types::{CellFormat, RowFormat, SqlType};
+pub use types::{CellFormat, RowFormat, SqlType, TimeZone};
 
 /// What a program implements to bring tables of its own: see [`ProgramTable::source`] and [`ProgramTable::sink`].
 pub mod connector {

@@ -282,7 +282,8 @@ mod tests {
             span: None,
         };
         let console = Arc::new(Typed(text));
-        let context = ConnectorContext { table: Arc::new(table), console, batch: false, zone: chrono_tz::UTC };
+        let context =
+            ConnectorContext { table: Arc::new(table), console, batch: false, zone: crate::types::TimeZone::UTC };
         (STDIN.source.unwrap())(&context).unwrap()
     }
 

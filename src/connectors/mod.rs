@@ -172,7 +172,7 @@ pub struct ConnectorContext {
     /// Whether the job reads bounded input to its end (`execution.runtime-mode = batch` asks for it).
     pub batch: bool,
     /// The session's time zone (`table.local-time-zone`).
-    pub zone: chrono_tz::Tz,
+    pub zone: crate::types::TimeZone,
 }
 
 /// The standard streams, as handed in by whoever runs the engine: only the binary prints.

@@ -40,13 +40,9 @@ impl ScalarUDFImpl for Comparison {
         &self.signature
     }
 
-    fn display_name(&self, args: &[datafusion_expr::Expr]) -> datafusion_common::Result<String> {
+    fn schema_name(&self, args: &[datafusion_expr::Expr]) -> datafusion_common::Result<String> {
         let sides: Vec<String> = args.iter().map(|side| side.schema_name().to_string()).collect();
         Ok(sides.join(&format!(" {} ", self.operator)))
-    }
-
-    fn schema_name(&self, args: &[datafusion_expr::Expr]) -> datafusion_common::Result<String> {
-        self.display_name(args)
     }
 
     fn coerce_types(&self, types: &[DataType]) -> datafusion_common::Result<Vec<DataType>> {

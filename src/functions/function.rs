@@ -23,7 +23,7 @@ use crate::types::SqlType;
 #[derive(Clone)]
 pub struct FunctionContext {
     /// `table.local-time-zone`: where instants become local times.
-    pub zone: chrono_tz::Tz,
+    pub zone: crate::types::TimeZone,
     /// Milliseconds since the epoch, now.
     pub clock: Arc<dyn Fn() -> i64 + Send + Sync>,
     /// Whether the query runs in batch mode, where "now" is that of the query's start.
@@ -33,7 +33,7 @@ pub struct FunctionContext {
 impl FunctionContext {
     /// For functions that ask neither zone nor clock.
     pub(super) fn utc() -> FunctionContext {
-        FunctionContext { zone: chrono_tz::Tz::UTC, clock: Arc::new(|| 0), batch: false }
+        FunctionContext { zone: crate::types::TimeZone::UTC, clock: Arc::new(|| 0), batch: false }
     }
 }
 

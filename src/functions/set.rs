@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use arrow::datatypes::Field;
-use datafusion_expr::{AggregateUDF, ScalarUDF, WindowUDF};
+use datafusion_expr::{AggregateUDF, ScalarUDF, Volatility, WindowUDF};
 
 use super::{FunctionContext, aggregate_functions, cast_function, function_names, scalar_functions, window_functions};
 use crate::error::Result;
@@ -35,6 +35,7 @@ impl FunctionSet {
             }
             scalar.insert(function.name().to_lowercase(), function);
         }
+        add_further(&mut scalar);
         let aggregate = aggregate_functions().into_iter().map(|function| (function.name().to_lowercase(), function));
         let window = window_functions().into_iter().map(|function| (function.name().to_string(), function));
         FunctionSet { scalar, aggregate: aggregate.collect(), window: window.collect(), context }
@@ -81,6 +82,19 @@ impl FunctionSet {
     /// Every name that binds to an aggregate function.
     pub fn aggregate_names(&self) -> Vec<String> {
         self.aggregate.keys().cloned().collect()
+    }
+}
+
+/// Functions that Flink does not have and DataFusion does, where they depend on their arguments alone: a name of ours
+/// always means ours.
+fn add_further(scalar: &mut BTreeMap<String, Arc<ScalarUDF>>) {
+    let plain = datafusion_functions::all_default_functions();
+    let further = plain.into_iter().chain(datafusion_functions_nested::all_default_nested_functions());
+    for function in further.filter(|function| function.signature().volatility == Volatility::Immutable) {
+        let names = function.aliases().iter().cloned().chain([function.name().to_string()]);
+        for name in names.map(|name| name.to_lowercase()).collect::<Vec<_>>() {
+            scalar.entry(name).or_insert_with(|| Arc::clone(&function));
+        }
     }
 }
 

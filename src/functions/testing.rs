@@ -35,7 +35,7 @@ impl Value {
 }
 
 /// A context at 2024-02-29 10:11:12.345 UTC.
-pub(super) fn context(zone: chrono_tz::Tz) -> FunctionContext {
+pub(super) fn context(zone: crate::types::TimeZone) -> FunctionContext {
     FunctionContext { zone, clock: Arc::new(|| 1_709_201_472_345), batch: false }
 }
 
@@ -53,7 +53,8 @@ pub(super) fn string(value: &str) -> Value {
 /// A value of any type that CAST can read from text.
 pub(super) fn value(sql_type: SqlType, value: &str) -> Value {
     let from: ArrayRef = Arc::new(StringArray::from(vec![value]));
-    let array = cast_column(&from, &SqlType::STRING, &sql_type, chrono_tz::Tz::UTC).expect("a readable test value");
+    let array =
+        cast_column(&from, &SqlType::STRING, &sql_type, crate::types::TimeZone::UTC).expect("a readable test value");
     Value::new(sql_type, array)
 }
 
@@ -100,7 +101,8 @@ pub(super) fn bytes(value: &[u8]) -> Value {
 /// An array of texts cast to the element type; `NULL` is NULL.
 pub(super) fn list(element: SqlType, values: &[&str]) -> Value {
     let texts: ArrayRef = Arc::new(values.iter().map(|v| (*v != "NULL").then_some(*v)).collect::<StringArray>());
-    let elements = cast_column(&texts, &SqlType::STRING, &element, chrono_tz::Tz::UTC).expect("readable test values");
+    let elements =
+        cast_column(&texts, &SqlType::STRING, &element, crate::types::TimeZone::UTC).expect("readable test values");
     let field = Arc::new(element.to_field("item", true));
     let offsets = OffsetBuffer::from_lengths([values.len()]);
     let array = ListArray::try_new(field, offsets, elements, None).expect("a list of test values");
@@ -108,7 +110,7 @@ pub(super) fn list(element: SqlType, values: &[&str]) -> Value {
 }
 
 /// Prints a row of a column: NULL as `<NULL>`, bytes in hexadecimal.
-fn print(array: &ArrayRef, field: &Field, row: usize, zone: chrono_tz::Tz) -> String {
+fn print(array: &ArrayRef, field: &Field, row: usize, zone: crate::types::TimeZone) -> String {
     if array.is_null(row) {
         return "<NULL>".into();
     }
@@ -125,7 +127,7 @@ fn print(array: &ArrayRef, field: &Field, row: usize, zone: chrono_tz::Tz) -> St
 }
 
 /// The printed result and its type of a function over these arguments, or the error's text.
-fn run(function: &ScalarUDF, arguments: &[Value], zone: chrono_tz::Tz) -> Result<(String, String), String> {
+fn run(function: &ScalarUDF, arguments: &[Value], zone: crate::types::TimeZone) -> Result<(String, String), String> {
     let fields: Vec<FieldRef> = arguments.iter().map(|a| a.field.clone()).collect();
     let types: Vec<DataType> = fields.iter().map(|f| f.data_type().clone()).collect();
     let shown = |error: datafusion_common::DataFusionError| error.to_string().replace("External error: ", "");
@@ -174,7 +176,7 @@ fn run(function: &ScalarUDF, arguments: &[Value], zone: chrono_tz::Tz) -> Result
     Ok((printed, format!("{}{nullable}", SqlType::of_field(&field))))
 }
 
-fn find(name: &str, zone: chrono_tz::Tz) -> Arc<ScalarUDF> {
+fn find(name: &str, zone: crate::types::TimeZone) -> Arc<ScalarUDF> {
     let functions = scalar_functions(&context(zone));
     let found = functions.into_iter().find(|f| f.name() == name || f.aliases().iter().any(|alias| alias == name));
     found.unwrap_or_else(|| panic!("there is no function {name}"))
@@ -182,31 +184,36 @@ fn find(name: &str, zone: chrono_tz::Tz) -> Arc<ScalarUDF> {
 
 /// The printed result of a function in UTC.
 pub(super) fn call(name: &str, arguments: &[Value]) -> String {
-    call_in(chrono_tz::Tz::UTC, name, arguments)
+    call_in(crate::types::TimeZone::UTC, name, arguments)
 }
 
 /// The printed result of a function in a zone.
-pub(super) fn call_in(zone: chrono_tz::Tz, name: &str, arguments: &[Value]) -> String {
+pub(super) fn call_in(zone: crate::types::TimeZone, name: &str, arguments: &[Value]) -> String {
     run(&find(name, zone), arguments, zone).unwrap_or_else(|error| panic!("{name}: {error}")).0
 }
 
 /// The result type of a function.
 pub(super) fn type_of(name: &str, arguments: &[Value]) -> String {
-    run(&find(name, chrono_tz::Tz::UTC), arguments, chrono_tz::Tz::UTC)
+    run(&find(name, crate::types::TimeZone::UTC), arguments, crate::types::TimeZone::UTC)
         .unwrap_or_else(|error| panic!("{name}: {error}"))
         .1
 }
 
 /// The error of a function.
 pub(super) fn error(name: &str, arguments: &[Value]) -> String {
-    match run(&find(name, chrono_tz::Tz::UTC), arguments, chrono_tz::Tz::UTC) {
+    match run(&find(name, crate::types::TimeZone::UTC), arguments, crate::types::TimeZone::UTC) {
         Ok((result, _)) => panic!("{name} gave {result}"),
         Err(error) => error,
     }
 }
 
 /// The printed result of `CAST(value AS to)` or `TRY_CAST`, in a zone, or the error's text.
-pub(super) fn cast_in(zone: chrono_tz::Tz, value: &Value, to: &SqlType, try_cast: bool) -> Result<String, String> {
+pub(super) fn cast_in(
+    zone: crate::types::TimeZone,
+    value: &Value,
+    to: &SqlType,
+    try_cast: bool,
+) -> Result<String, String> {
     let function = cast_function(&value.field, to, try_cast, &context(zone)).map_err(|error| error.to_string())?;
     match function {
         Some(function) => Ok(run(&function, std::slice::from_ref(value), zone)?.0),

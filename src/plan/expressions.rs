@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Field, FieldRef};
+use arrow::datatypes::{Field, FieldRef};
 use datafusion_common::metadata::FieldMetadata;
 use datafusion_common::{DFSchema, Result as BindResult, ScalarValue, internal_err};
 use datafusion_expr::expr::{Case, Cast, ScalarFunction};

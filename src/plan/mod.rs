@@ -175,7 +175,7 @@ impl Planner<'_> {
     }
 
     fn bind(&self, query: &Query) -> Result<LogicalPlan> {
-        let plan = Names::new(self.catalog, Arc::clone(&self.functions)).bind(query)?;
+        let plan = Names::new(self.catalog, Arc::clone(&self.functions)).bind_result(query)?;
         let plan = ranking::apply(plan, self.settings.batch).and_then(grouping_sets::apply).map_err(error::unwrap)?;
         optimize::optimize(plan)
     }

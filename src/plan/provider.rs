@@ -66,9 +66,18 @@ impl<'a> Names<'a> {
         }
     }
 
+    /// A query whose rows go out as a logical plan with Flink's types; its columns may have one name.
+    pub(super) fn bind_result(&self, query: &Query) -> Result<LogicalPlan> {
+        self.bind_rewritten(rewrite::query(&self.written_out(query)?, self.known())?)
+    }
+
     /// A query as a logical plan with Flink's types.
     pub(super) fn bind(&self, query: &Query) -> Result<LogicalPlan> {
-        let statement = sqlparser::ast::Statement::Query(Box::new(self.prepared(query)?));
+        self.bind_rewritten(rewrite::subquery(self.written_out(query)?, self.known())?)
+    }
+
+    fn bind_rewritten(&self, query: Query) -> Result<LogicalPlan> {
+        let statement = sqlparser::ast::Statement::Query(Box::new(query));
         let plan = self.planner().sql_statement_to_plan(statement).map_err(unwrap)?;
         typing::apply(plan, &self.functions).map_err(unwrap)
     }
@@ -96,13 +105,12 @@ impl<'a> Names<'a> {
         view.unwrap_or_else(|| self.catalog.current().clone())
     }
 
-    /// The query as it is bound: hinted tables have names of their own, functions in SQL are written out, every column
-    /// has a name, and Flink's forms are in place.
-    fn prepared(&self, query: &Query) -> Result<Query> {
+    /// The query with names of their own for hinted tables, and functions in SQL written out.
+    fn written_out(&self, query: &Query) -> Result<Query> {
         let mut query = query.clone();
         self.hinted.borrow_mut().take(&mut query)?;
         inline(&mut query, self.catalog, &self.home())?;
-        rewrite::query(&query, self.known())
+        Ok(query)
     }
 
     fn planner(&self) -> SqlToRel<'_, Names<'a>> {
@@ -161,7 +169,7 @@ impl<'a> Names<'a> {
         }
         let bound = sql::parse_query(&view.query)
             .and_then(|query| {
-                let statement = sqlparser::ast::Statement::Query(Box::new(self.prepared(&query)?));
+                let statement = sqlparser::ast::Statement::Query(Box::new(rewrite::subquery(self.written_out(&query)?, self.known())?));
                 self.planner().sql_statement_to_plan(statement).map_err(unwrap)
             })
             .map_err(|error| error.elsewhere().context(format!("in view '{name}'")));

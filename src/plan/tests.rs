@@ -41,7 +41,11 @@ impl TableFacts for ByName {
 }
 
 fn functions() -> Arc<FunctionSet> {
-    Arc::new(FunctionSet::new(FunctionContext { zone: chrono_tz::UTC, clock: Arc::new(|| 0), batch: false }))
+    Arc::new(FunctionSet::new(FunctionContext {
+        zone: crate::types::TimeZone::UTC,
+        clock: Arc::new(|| 0),
+        batch: false,
+    }))
 }
 
 fn catalog() -> Catalog {

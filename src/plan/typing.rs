@@ -242,15 +242,32 @@ fn one_of(all: Vec<Expr>, negated: bool, schema: &DFSchema, functions: &Function
     if !matches!(common, SqlType::Float | SqlType::Double) {
         return Ok(Expr::InList(InList::new(Box::new(expr), all.collect(), negated)));
     }
-    let mut any: Option<Expr> = None;
-    for value in all {
-        let equal = compare(Operator::Eq, expr.clone(), value, schema, functions)?;
-        any = Some(match any {
-            Some(before) => before.or(equal),
-            None => equal,
-        });
+    // Numbers that are neither zero nor NaN equal as their bits do.
+    let plain = |value: &Expr| match value {
+        Expr::Literal(ScalarValue::Float32(Some(value)), _) => *value != 0.0 && !value.is_nan(),
+        Expr::Literal(ScalarValue::Float64(Some(value)), _) => *value != 0.0 && !value.is_nan(),
+        _ => false,
+    };
+    let (plain, others): (Vec<Expr>, Vec<Expr>) = all.partition(plain);
+    let mut tests = others
+        .into_iter()
+        .map(|value| compare(Operator::Eq, expr.clone(), value, schema, functions))
+        .collect::<BindResult<Vec<Expr>>>()?;
+    if !plain.is_empty() {
+        tests.push(Expr::InList(InList::new(Box::new(expr), plain, false)));
     }
-    let any = any.unwrap_or_else(|| Expr::Literal(ScalarValue::Boolean(Some(false)), None));
+    // In pairs, so that a long list makes no deep tree.
+    while tests.len() > 1 {
+        let mut rest = tests.into_iter();
+        tests = Vec::with_capacity(rest.len().div_ceil(2));
+        while let Some(one) = rest.next() {
+            tests.push(match rest.next() {
+                Some(other) => one.or(other),
+                None => one,
+            });
+        }
+    }
+    let any = tests.pop().unwrap_or_else(|| Expr::Literal(ScalarValue::Boolean(Some(false)), None));
     Ok(if negated { Expr::Not(Box::new(any)) } else { any })
 }
 

@@ -54,7 +54,7 @@ pub struct JobConfig {
     /// The clock of processing time.
     pub clock: Arc<dyn Clock>,
     /// The session's zone.
-    pub zone: chrono_tz::Tz,
+    pub zone: crate::types::TimeZone,
     /// The standard streams.
     pub console: Arc<dyn Console>,
     /// The connectors of the tables.

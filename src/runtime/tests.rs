@@ -278,7 +278,7 @@ fn config(world: &Arc<World>, directory: Option<&TempDir>, parallelism: usize) -
         batch: false,
         checkpoint,
         clock: Arc::new(SystemClock),
-        zone: chrono_tz::UTC,
+        zone: crate::types::TimeZone::UTC,
         console: Arc::new(Nowhere),
         connectors: Arc::new(TestConnectors(Arc::clone(world))),
         watermark_interval_ms: 200,

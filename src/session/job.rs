@@ -162,7 +162,7 @@ impl Changes {
         schema: SchemaRef,
         mode: ChangelogMode,
         batch: bool,
-        zone: chrono_tz::Tz,
+        zone: crate::types::TimeZone,
     ) -> Result<Changes> {
         let Some(changes) = running.changes else { return Err(Error::bug("a query was planned without a result")) };
         let format = RowFormat::new(&schema, zone);

@@ -133,10 +133,10 @@ impl SessionOptions {
         Ok(())
     }
 
-    pub(super) fn zone(&self) -> Result<chrono_tz::Tz> {
+    pub(super) fn zone(&self) -> Result<crate::types::TimeZone> {
         let name = self.get("table.local-time-zone").unwrap_or_else(|| "UTC".into());
-        name.parse().map_err(|_| {
-            invalid("table.local-time-zone", &name, "a zone such as 'UTC', 'Europe/Berlin' or 'America/New_York'")
+        crate::types::TimeZone::named(&name).ok_or_else(|| {
+            invalid("table.local-time-zone", &name, "a zone such as 'UTC', 'Europe/Berlin' or 'GMT+08:00'")
         })
     }
 

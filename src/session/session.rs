@@ -130,8 +130,8 @@ impl Session {
     }
 
     /// The zone in which instants are shown (`table.local-time-zone`).
-    pub fn zone(&self) -> chrono_tz::Tz {
-        self.lock().options.zone().unwrap_or(chrono_tz::UTC)
+    pub fn zone(&self) -> crate::types::TimeZone {
+        self.lock().options.zone().unwrap_or(crate::types::TimeZone::UTC)
     }
 
     /// Names of tables, columns and functions, for completion.

@@ -21,7 +21,7 @@ use crate::types::SqlType;
 pub(super) struct ContextParts {
     pub console: Arc<dyn Console>,
     pub batch: bool,
-    pub zone: chrono_tz::Tz,
+    pub zone: crate::types::TimeZone,
 }
 
 /// Answers the planner's questions out of the connectors.

@@ -14,7 +14,7 @@ pub fn write_line(
     schema: &Schema,
     columns: &[ArrayRef],
     row: usize,
-    zone: chrono_tz::Tz,
+    zone: ebbflow::TimeZone,
     to: &mut String,
 ) -> Result<()> {
     to.push('{');
@@ -33,7 +33,7 @@ pub fn write_line(
     Ok(())
 }
 
-fn write_value(field: &Field, column: &dyn Array, row: usize, zone: chrono_tz::Tz, to: &mut String) -> Result<()> {
+fn write_value(field: &Field, column: &dyn Array, row: usize, zone: ebbflow::TimeZone, to: &mut String) -> Result<()> {
     if column.is_null(row) {
         to.push_str("null");
         return Ok(());
@@ -82,7 +82,7 @@ fn write_value(field: &Field, column: &dyn Array, row: usize, zone: chrono_tz::T
     Ok(())
 }
 
-fn text(field: &Field, column: &dyn Array, row: usize, zone: chrono_tz::Tz) -> Result<String> {
+fn text(field: &Field, column: &dyn Array, row: usize, zone: ebbflow::TimeZone) -> Result<String> {
     let mut text = String::new();
     CellFormat::new(field, zone).write(column, row, &mut text)?;
     Ok(text)
@@ -137,7 +137,7 @@ mod tests {
         let fields = names.iter().zip(&columns).map(|(name, c)| Field::new(*name, c.data_type().clone(), true));
         let schema = Schema::new(fields.collect::<Vec<_>>());
         let mut text = String::new();
-        write_line(Some("+I"), &schema, &columns, 0, chrono_tz::UTC, &mut text).unwrap();
+        write_line(Some("+I"), &schema, &columns, 0, ebbflow::TimeZone::UTC, &mut text).unwrap();
         assert_eq!(
             text,
             "{\"op\":\"+I\",\"z\":\"a\\\"b\",\"n\":7,\"d\":12.50,\"f\":0.1,\"l\":[1,null],\"nil\":null}\n"

@@ -72,7 +72,7 @@ fn column_width(session: &Session) -> usize {
 pub async fn print_changes(
     mut changes: Changes,
     view: View,
-    zone: chrono_tz::Tz,
+    zone: ebbflow::TimeZone,
     terminal: &Terminal,
     interrupts: &mut Interrupts,
 ) -> Flow {
@@ -109,7 +109,7 @@ pub async fn print_changes(
 ///
 /// # Errors
 /// If standard output is closed.
-pub fn print_rows(rows: &RecordBatch, view: View, zone: chrono_tz::Tz, terminal: &Terminal) -> Flow {
+pub fn print_rows(rows: &RecordBatch, view: View, zone: ebbflow::TimeZone, terminal: &Terminal) -> Flow {
     let format = RowFormat::new(&rows.schema(), zone);
     let cells = (0..rows.num_rows()).map(|row| format.cells(rows, row)).collect::<ebbflow::Result<Vec<_>>>()?;
     let mut text = String::new();
@@ -167,7 +167,7 @@ struct Printer {
     view: View,
     /// In batch mode only final rows come, and no op column is shown.
     with_op: bool,
-    zone: chrono_tz::Tz,
+    zone: ebbflow::TimeZone,
     format: RowFormat,
     tableau: Tableau,
     folded: Folded,
@@ -177,7 +177,7 @@ struct Printer {
 }
 
 impl Printer {
-    fn new(schema: SchemaRef, view: View, batch: bool, zone: chrono_tz::Tz) -> Printer {
+    fn new(schema: SchemaRef, view: View, batch: bool, zone: ebbflow::TimeZone) -> Printer {
         let with_op = !batch && !view.folded;
         let tableau = Tableau::for_stream(&schema, with_op, view.width);
         let format = RowFormat::new(&schema, zone);

@@ -30,11 +30,6 @@ impl Dialect for FlinkDialect {
         character.is_alphanumeric() || character == '_' || character == '$'
     }
 
-    /// `U&'\263A'`.
-    fn supports_unicode_string_literal(&self) -> bool {
-        true
-    }
-
     /// `E'\n'`.
     fn supports_string_escape_constant(&self) -> bool {
         true

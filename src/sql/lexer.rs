@@ -8,6 +8,7 @@ use sqlparser::tokenizer::{Location, Span as TokenSpan, Token, TokenWithSpan, To
 use super::depth;
 use super::diagnose::{span_between, tokenizer_error};
 use super::dialect::FlinkDialect;
+use super::unicode;
 use crate::error::{Error, Result, Span};
 use crate::limits;
 
@@ -56,6 +57,8 @@ impl<'a> Script<'a> {
             .tokenize_with_location_into_buf(&mut tokens)
             .err()
             .map(|error| tokenizer_error(&error));
+        let (tokens, wrong) = unicode::join(tokens);
+        let failure = wrong.or(failure);
         let ranges = byte_ranges(script, &tokens);
         Ok(Script { script, tokens: tokens.into_iter(), ranges: ranges.into_iter(), failure })
     }

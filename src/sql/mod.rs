@@ -32,6 +32,7 @@ mod show;
 mod statement;
 mod statements;
 mod type_syntax;
+mod unicode;
 
 #[cfg(test)]
 mod tests;

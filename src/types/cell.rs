@@ -37,7 +37,7 @@ const PLAIN: FormatOptions<'static> = FormatOptions::new();
 #[derive(Debug, Clone)]
 pub struct CellFormat {
     sql_type: SqlType,
-    zone: chrono_tz::Tz,
+    zone: crate::types::TimeZone,
 }
 
 /// Prints whole rows.
@@ -59,7 +59,7 @@ pub struct BatchCells<'a> {
 
 impl CellFormat {
     /// A format for columns like `field`; instants (`TIMESTAMP_LTZ`) are shown in `zone`.
-    pub fn new(field: &Field, zone: chrono_tz::Tz) -> CellFormat {
+    pub fn new(field: &Field, zone: crate::types::TimeZone) -> CellFormat {
         CellFormat { sql_type: SqlType::of_field(field), zone }
     }
 
@@ -82,7 +82,7 @@ impl CellFormat {
 
 impl RowFormat {
     /// A format for rows of this schema.
-    pub fn new(schema: &Schema, zone: chrono_tz::Tz) -> RowFormat {
+    pub fn new(schema: &Schema, zone: crate::types::TimeZone) -> RowFormat {
         RowFormat { columns: schema.fields().iter().map(|field| CellFormat::new(field, zone)).collect() }
     }
 
@@ -184,7 +184,7 @@ enum Values<'a> {
     SmallTime { values: &'a [i32], per_second: i64, precision: u8 },
     Time { values: &'a [i64], per_second: i64, precision: u8 },
     Timestamp { values: &'a [i64], per_second: i64, precision: u8 },
-    Instant { values: &'a [i64], per_second: i64, precision: u8, zone: chrono_tz::Tz },
+    Instant { values: &'a [i64], per_second: i64, precision: u8, zone: crate::types::TimeZone },
     Months(&'a [i32]),
     DayTime(&'a [IntervalDayTime]),
     MonthDayNano(&'a [IntervalMonthDayNano]),
@@ -196,7 +196,7 @@ enum Values<'a> {
     Other(ArrayFormatter<'a>),
 }
 
-fn bind<'a>(sql_type: &SqlType, column: &'a dyn Array, zone: chrono_tz::Tz) -> Result<ColumnCells<'a>> {
+fn bind<'a>(sql_type: &SqlType, column: &'a dyn Array, zone: crate::types::TimeZone) -> Result<ColumnCells<'a>> {
     let nested = |element: Option<&SqlType>, items: &'a dyn Array| {
         // Rows whose schema says less than the column (a plain Arrow table) are shown by what the column itself says.
         let own = || SqlType::from_arrow(items.data_type());
@@ -246,7 +246,7 @@ fn element(sql_type: &SqlType) -> Option<&SqlType> {
     }
 }
 
-fn bind_scalar<'a>(sql_type: &SqlType, column: &'a dyn Array, zone: chrono_tz::Tz) -> Result<Values<'a>> {
+fn bind_scalar<'a>(sql_type: &SqlType, column: &'a dyn Array, zone: crate::types::TimeZone) -> Result<Values<'a>> {
     Ok(match column.data_type() {
         DataType::Null => Values::Null,
         DataType::Boolean => Values::Boolean(column.as_boolean()),
@@ -285,7 +285,12 @@ fn bind_scalar<'a>(sql_type: &SqlType, column: &'a dyn Array, zone: chrono_tz::T
     })
 }
 
-fn bind_temporal<'a>(sql_type: &SqlType, column: &'a dyn Array, unit: TimeUnit, zone: chrono_tz::Tz) -> Values<'a> {
+fn bind_temporal<'a>(
+    sql_type: &SqlType,
+    column: &'a dyn Array,
+    unit: TimeUnit,
+    zone: crate::types::TimeZone,
+) -> Values<'a> {
     use arrow::datatypes::{
         Time32MillisecondType, Time32SecondType, Time64MicrosecondType, Time64NanosecondType, TimestampMicrosecondType,
         TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,

@@ -1,27 +1,24 @@
 //! Instants and the local times that a zone's clocks show, both in milliseconds, as windows of event time need them:
 //! windows over `TIMESTAMP_LTZ` are cut along the local day.
 
-use chrono::{DateTime, Offset, TimeZone};
-use chrono_tz::Tz;
+use super::TimeZone;
 
 const DAY: i64 = 86_400_000;
 
 /// How instants become local times; without a zone they are what they are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LocalTime {
-    zone: Option<Tz>,
+    zone: Option<TimeZone>,
 }
 
 impl LocalTime {
     /// By the clocks of `zone`.
-    pub fn in_zone(zone: Tz) -> LocalTime {
-        LocalTime { zone: Some(zone).filter(|zone| *zone != Tz::UTC) }
+    pub fn in_zone(zone: TimeZone) -> LocalTime {
+        LocalTime { zone: Some(zone).filter(|zone| *zone != TimeZone::UTC) }
     }
 
-    fn offset(zone: Tz, instant: i64) -> i64 {
-        DateTime::from_timestamp_millis(instant).map_or(0, |time| {
-            i64::from(zone.offset_from_utc_datetime(&time.naive_utc()).fix().local_minus_utc()) * 1_000
-        })
+    fn offset(zone: TimeZone, instant: i64) -> i64 {
+        zone.offset_at(instant.div_euclid(1_000)) * 1_000
     }
 
     /// The local time of an instant.
@@ -83,6 +80,8 @@ impl LocalTime {
 
 #[cfg(test)]
 mod tests {
+    use chrono::DateTime;
+
     use super::*;
 
     fn at(text: &str) -> i64 {
@@ -91,7 +90,7 @@ mod tests {
 
     #[test]
     fn local_times_follow_the_clocks_of_the_zone() {
-        let berlin = LocalTime::in_zone(Tz::Europe__Berlin);
+        let berlin = LocalTime::in_zone(TimeZone::named("Europe/Berlin").unwrap());
         assert_eq!(berlin.local(at("2024-07-01T00:00:00Z")), at("2024-07-01T02:00:00Z"));
         assert_eq!(berlin.instant(at("2024-07-01T02:00:00Z")), at("2024-07-01T00:00:00Z"));
         let mut times = [at("2024-10-27T00:30:00Z"), at("2024-10-27T01:30:00Z")];
@@ -105,7 +104,7 @@ mod tests {
 
     #[test]
     fn an_hour_that_comes_twice_is_complete_after_the_second_time() {
-        let berlin = LocalTime::in_zone(Tz::Europe__Berlin);
+        let berlin = LocalTime::in_zone(TimeZone::named("Europe/Berlin").unwrap());
         let before = at("2024-10-27T02:00:00Z") - 1;
         assert_eq!(berlin.complete(at("2024-10-26T22:00:00Z")), at("2024-10-27T00:00:00Z"));
         assert_eq!(berlin.complete(at("2024-10-27T00:30:00Z")), before);

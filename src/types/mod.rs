@@ -11,6 +11,7 @@ mod local_time;
 mod over;
 mod rank;
 mod sql_type;
+mod time_zone;
 mod window;
 
 pub use aggregate::{AggregateCall, AggregateFunction, MiniBatch};
@@ -20,4 +21,5 @@ pub use local_time::LocalTime;
 pub use over::{OverCall, OverFrame};
 pub use rank::{RankFunction, RankInput, SortColumn};
 pub use sql_type::{RowField, SqlType, TYPE_KEY};
+pub use time_zone::TimeZone;
 pub use window::{WindowColumn, WindowSpec};

@@ -163,7 +163,7 @@ mod tests {
             table: Arc::new(table),
             console: Arc::new(NoConsole),
             batch: false,
-            zone: chrono_tz::UTC,
+            zone: crate::types::TimeZone::UTC,
         };
         (super::super::CONNECTOR.source.unwrap())(&context)
     }

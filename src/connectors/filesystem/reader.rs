@@ -502,7 +502,7 @@ fn metadata_text(
     path: &str,
     metadata: &std::fs::Metadata,
     sql_type: &SqlType,
-    zone: chrono_tz::Tz,
+    zone: crate::types::TimeZone,
 ) -> String {
     let text = match key {
         0 => path.to_string(),
@@ -513,7 +513,10 @@ fn metadata_text(
             let instant = chrono::DateTime::<chrono::Utc>::from(modified);
             match sql_type {
                 SqlType::TimestampLtz(_) => instant.format("%Y-%m-%d %H:%M:%S%.3fZ").to_string(),
-                _ => instant.with_timezone(&zone).format("%Y-%m-%d %H:%M:%S%.3f").to_string(),
+                _ => {
+                    let local = instant + chrono::Duration::seconds(zone.offset_at(instant.timestamp()));
+                    local.format("%Y-%m-%d %H:%M:%S%.3f").to_string()
+                }
             }
         }
     };

@@ -40,7 +40,7 @@ pub(super) struct ReadPlan {
     pub origins: Vec<Origin>,
     pub partition_columns: Vec<String>,
     pub default_name: String,
-    pub zone: chrono_tz::Tz,
+    pub zone: crate::types::TimeZone,
     /// Whether a record begins after every line end, so that reading may begin anywhere.
     lines_are_records: bool,
 }

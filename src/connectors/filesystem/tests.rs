@@ -56,7 +56,12 @@ fn two_columns() -> Vec<Column> {
 }
 
 fn context(table: TableDefinition) -> ConnectorContext {
-    ConnectorContext { table: Arc::new(table), console: Arc::new(NoConsole), batch: false, zone: chrono_tz::UTC }
+    ConnectorContext {
+        table: Arc::new(table),
+        console: Arc::new(NoConsole),
+        batch: false,
+        zone: crate::types::TimeZone::UTC,
+    }
 }
 
 fn source(table: TableDefinition) -> Arc<dyn Source> {

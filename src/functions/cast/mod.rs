@@ -20,7 +20,6 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, BooleanArray, new_null_array};
 use arrow::compute::nullif;
 use arrow::datatypes::{DataType, Field, FieldRef};
-use chrono_tz::Tz;
 use datafusion_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
@@ -31,7 +30,7 @@ pub(super) use print::printer;
 
 use super::function::{Call, FunctionContext, invoke, outward};
 use crate::error::{Error, Result};
-use crate::types::SqlType;
+use crate::types::{SqlType, TimeZone};
 
 /// The function that casts a column like `from` into `to`, or nothing where Arrow's own cast gives exactly the same
 /// value and type.
@@ -66,7 +65,7 @@ struct Cast {
     name: &'static str,
     to: SqlType,
     try_cast: bool,
-    zone: Tz,
+    zone: TimeZone,
     signature: Signature,
 }
 
@@ -79,14 +78,10 @@ impl ScalarUDFImpl for Cast {
         &self.signature
     }
 
-    fn display_name(&self, args: &[datafusion_expr::Expr]) -> datafusion_common::Result<String> {
+    fn schema_name(&self, args: &[datafusion_expr::Expr]) -> datafusion_common::Result<String> {
         let word = if self.try_cast { "TRY_CAST" } else { "CAST" };
         let inner: Vec<String> = args.iter().map(|a| a.schema_name().to_string()).collect();
         Ok(format!("{word}({} AS {})", inner.join(", "), self.to))
-    }
-
-    fn schema_name(&self, args: &[datafusion_expr::Expr]) -> datafusion_common::Result<String> {
-        self.display_name(args)
     }
 
     fn coerce_types(&self, types: &[DataType]) -> datafusion_common::Result<Vec<DataType>> {
@@ -116,14 +111,14 @@ impl ScalarUDFImpl for Cast {
 }
 
 /// Casts a column as `CAST` does, for the folder's other files.
-pub(super) fn cast_column(array: &ArrayRef, from: &SqlType, to: &SqlType, zone: Tz) -> Result<ArrayRef> {
+pub(super) fn cast_column(array: &ArrayRef, from: &SqlType, to: &SqlType, zone: TimeZone) -> Result<ArrayRef> {
     Conversion { zone, try_cast: false }.whole(array, from, to)
 }
 
 /// How values are converted.
 #[derive(Clone, Copy)]
 struct Conversion {
-    zone: Tz,
+    zone: TimeZone,
     try_cast: bool,
 }
 

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, StringBuilder};
 use arrow::datatypes::{DataType, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type};
-use chrono_tz::Tz;
 
 use crate::error::{Error, Result};
 use crate::functions::temporal::interval::Lengths;
@@ -13,13 +12,13 @@ use crate::functions::text_form::{
     boolean, write_date, write_day_time, write_decimal, write_double, write_float, write_integer, write_time,
     write_timestamp, write_year_month,
 };
-use crate::types::{RowField, SqlType};
+use crate::types::{RowField, SqlType, TimeZone};
 
 /// Writes the text of a row, which must not be NULL.
 type Printer<'a> = Box<dyn FnMut(usize, &mut String) + 'a>;
 
 /// Casts a column of any type into the text type `to`.
-pub(super) fn into_text(array: &ArrayRef, from: &SqlType, to: &SqlType, zone: Tz) -> Result<ArrayRef> {
+pub(super) fn into_text(array: &ArrayRef, from: &SqlType, to: &SqlType, zone: TimeZone) -> Result<ArrayRef> {
     let (length, pad) = match to {
         SqlType::Char(length) => (*length as usize, true),
         SqlType::Varchar(length) => (*length as usize, false),
@@ -60,7 +59,11 @@ fn fit(text: &mut String, length: usize, pad: bool) {
 }
 
 /// How the values of a column are written.
-pub(in crate::functions) fn printer<'a>(array: &'a ArrayRef, sql_type: &SqlType, zone: Tz) -> Result<Printer<'a>> {
+pub(in crate::functions) fn printer<'a>(
+    array: &'a ArrayRef,
+    sql_type: &SqlType,
+    zone: TimeZone,
+) -> Result<Printer<'a>> {
     macro_rules! primitive {
         ($arrow:ty, $write:expr) => {{
             let values = array.as_primitive::<$arrow>().values();
@@ -109,7 +112,7 @@ pub(in crate::functions) fn printer<'a>(array: &'a ArrayRef, sql_type: &SqlType,
     })
 }
 
-fn moment_printer<'a>(array: &'a ArrayRef, sql_type: &SqlType, zone: Tz) -> Result<Printer<'a>> {
+fn moment_printer<'a>(array: &'a ArrayRef, sql_type: &SqlType, zone: TimeZone) -> Result<Printer<'a>> {
     let moments = Moments::of(array)?;
     let sql_type = sql_type.clone();
     let mut zone = Zone::new(zone);
@@ -126,12 +129,12 @@ fn moment_printer<'a>(array: &'a ArrayRef, sql_type: &SqlType, zone: Tz) -> Resu
 }
 
 /// A component of a nested value: NULL is written out.
-fn component<'a>(array: &'a ArrayRef, sql_type: &SqlType, zone: Tz) -> Result<Printer<'a>> {
+fn component<'a>(array: &'a ArrayRef, sql_type: &SqlType, zone: TimeZone) -> Result<Printer<'a>> {
     let mut print = printer(array, sql_type, zone)?;
     Ok(Box::new(move |row, to| if array.is_null(row) { to.push_str("NULL") } else { print(row, to) }))
 }
 
-fn list_printer<'a>(array: &'a ArrayRef, element: &RowField, zone: Tz) -> Result<Printer<'a>> {
+fn list_printer<'a>(array: &'a ArrayRef, element: &RowField, zone: TimeZone) -> Result<Printer<'a>> {
     let list =
         array.as_list_opt::<i32>().ok_or_else(|| Error::bug(format!("an ARRAY came as {}", array.data_type())))?;
     let mut print = component(list.values(), &element.sql_type, zone)?;
@@ -148,7 +151,7 @@ fn list_printer<'a>(array: &'a ArrayRef, element: &RowField, zone: Tz) -> Result
     }))
 }
 
-fn map_printer<'a>(array: &'a ArrayRef, key: &RowField, value: &RowField, zone: Tz) -> Result<Printer<'a>> {
+fn map_printer<'a>(array: &'a ArrayRef, key: &RowField, value: &RowField, zone: TimeZone) -> Result<Printer<'a>> {
     let map = array.as_map_opt().ok_or_else(|| Error::bug(format!("a MAP came as {}", array.data_type())))?;
     let mut keys = component(map.keys(), &key.sql_type, zone)?;
     let mut values = component(map.values(), &value.sql_type, zone)?;
@@ -167,7 +170,7 @@ fn map_printer<'a>(array: &'a ArrayRef, key: &RowField, value: &RowField, zone: 
     }))
 }
 
-fn row_printer<'a>(array: &'a ArrayRef, fields: &[RowField], zone: Tz) -> Result<Printer<'a>> {
+fn row_printer<'a>(array: &'a ArrayRef, fields: &[RowField], zone: TimeZone) -> Result<Printer<'a>> {
     let DataType::Struct(_) = array.data_type() else {
         return Err(Error::bug(format!("a ROW came as {}", array.data_type())));
     };

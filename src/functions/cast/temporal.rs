@@ -1,15 +1,14 @@
 //! Casts between DATE, TIME, TIMESTAMP and TIMESTAMP_LTZ.
 
 use arrow::array::{Array, ArrayRef};
-use chrono_tz::Tz;
 
 use crate::error::Result;
 use crate::functions::temporal::calendar::DAY_SECONDS;
 use crate::functions::temporal::moment::{Moment, Moments, Zone, moments_to_array};
-use crate::types::SqlType;
+use crate::types::{SqlType, TimeZone};
 
 /// Casts a column of points in time.
-pub(super) fn convert(array: &ArrayRef, from: &SqlType, to: &SqlType, zone: Tz) -> Result<ArrayRef> {
+pub(super) fn convert(array: &ArrayRef, from: &SqlType, to: &SqlType, zone: TimeZone) -> Result<ArrayRef> {
     use SqlType::*;
     if from == to {
         return Ok(array.clone());

@@ -8,11 +8,11 @@ use crate::types::{RowField, SqlType};
 use SqlType::*;
 
 fn cast(from: &Value, to: SqlType) -> String {
-    cast_in(chrono_tz::Tz::UTC, from, &to, false).unwrap_or_else(|error| error)
+    cast_in(crate::types::TimeZone::UTC, from, &to, false).unwrap_or_else(|error| error)
 }
 
 fn try_cast(from: &Value, to: SqlType) -> String {
-    cast_in(chrono_tz::Tz::UTC, from, &to, true).unwrap_or_else(|error| error)
+    cast_in(crate::types::TimeZone::UTC, from, &to, true).unwrap_or_else(|error| error)
 }
 
 #[test]
@@ -83,7 +83,9 @@ fn times_are_cut_and_move_between_zones() {
     assert_eq!(cast(&micros, Timestamp(1)), "1970-01-01 00:00:00.0");
     assert_eq!(cast(&value(Timestamp(6), "2024-02-29 10:11:12.345678"), Timestamp(1)), "2024-02-29 10:11:12.3");
     assert_eq!(cast(&value(Date, "2024-02-29"), Timestamp(3)), "2024-02-29 00:00:00.000");
-    let tokyo = |from: &Value, to: SqlType| cast_in(chrono_tz::Asia::Tokyo, from, &to, false).unwrap();
+    let tokyo = |from: &Value, to: SqlType| {
+        cast_in(crate::types::TimeZone::named("Asia/Tokyo").expect("a zone"), from, &to, false).unwrap()
+    };
     let instant = value(TimestampLtz(3), "2024-02-29 20:00:00");
     assert_eq!(tokyo(&instant, Timestamp(3)), "2024-03-01 05:00:00.000");
     assert_eq!(tokyo(&instant, Date), "2024-03-01");

@@ -3,7 +3,6 @@
 use arrow::array::{Array, ArrayRef, AsArray};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use chrono_tz::Tz;
 use serde_json::Value;
 
 use crate::error::{Error, Result};
@@ -11,7 +10,7 @@ use crate::functions::cast::printer;
 use crate::functions::decimal;
 use crate::functions::temporal::moment::Moments;
 use crate::functions::text_form::{write_date, write_double, write_float, write_time};
-use crate::types::{RowField, SqlType};
+use crate::types::{RowField, SqlType, TimeZone};
 
 /// Writes the JSON of a row of a column, `null` for NULL.
 pub(super) type Writer<'a> = Box<dyn FnMut(usize, &mut String) + 'a>;
@@ -110,13 +109,13 @@ fn push_number(java: &str, to: &mut String) {
 ///
 /// # Errors
 /// Kind `Sql` for DATE, TIME and intervals, which Flink does not write.
-pub(super) fn writer<'a>(array: &'a ArrayRef, sql_type: &SqlType, zone: Tz) -> Result<Writer<'a>> {
+pub(super) fn writer<'a>(array: &'a ArrayRef, sql_type: &SqlType, zone: TimeZone) -> Result<Writer<'a>> {
     let inner = value_writer(array, sql_type, zone)?;
     let mut inner = inner;
     Ok(Box::new(move |row, to| if array.is_null(row) { to.push_str("null") } else { inner(row, to) }))
 }
 
-fn value_writer<'a>(array: &'a ArrayRef, sql_type: &SqlType, zone: Tz) -> Result<Writer<'a>> {
+fn value_writer<'a>(array: &'a ArrayRef, sql_type: &SqlType, zone: TimeZone) -> Result<Writer<'a>> {
     use arrow::datatypes::{Float32Type, Float64Type};
     Ok(match sql_type {
         SqlType::Null => Box::new(|_, to| to.push_str("null")),
@@ -181,7 +180,7 @@ fn value_writer<'a>(array: &'a ArrayRef, sql_type: &SqlType, zone: Tz) -> Result
     })
 }
 
-fn list_writer<'a>(array: &'a ArrayRef, element: &RowField, zone: Tz) -> Result<Writer<'a>> {
+fn list_writer<'a>(array: &'a ArrayRef, element: &RowField, zone: TimeZone) -> Result<Writer<'a>> {
     let list = array.as_list::<i32>();
     let mut write = writer(list.values(), &element.sql_type, zone)?;
     Ok(Box::new(move |row, to| {
@@ -197,7 +196,7 @@ fn list_writer<'a>(array: &'a ArrayRef, element: &RowField, zone: Tz) -> Result<
     }))
 }
 
-fn map_writer<'a>(array: &'a ArrayRef, key: &RowField, value: &RowField, zone: Tz) -> Result<Writer<'a>> {
+fn map_writer<'a>(array: &'a ArrayRef, key: &RowField, value: &RowField, zone: TimeZone) -> Result<Writer<'a>> {
     let map = array.as_map();
     let mut keys = printer(map.keys(), &key.sql_type, zone)?;
     let mut values = writer(map.values(), &value.sql_type, zone)?;
@@ -219,7 +218,7 @@ fn map_writer<'a>(array: &'a ArrayRef, key: &RowField, value: &RowField, zone: T
     }))
 }
 
-fn row_writer<'a>(array: &'a ArrayRef, fields: &[RowField], zone: Tz) -> Result<Writer<'a>> {
+fn row_writer<'a>(array: &'a ArrayRef, fields: &[RowField], zone: TimeZone) -> Result<Writer<'a>> {
     let columns = array.as_struct().columns();
     let mut writers = Vec::with_capacity(fields.len());
     for (column, field) in columns.iter().zip(fields) {

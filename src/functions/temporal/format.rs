@@ -3,7 +3,6 @@
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, Int64Type};
-use chrono_tz::Tz;
 
 use super::moment::{Moment, Moments, Zone, moments_to_array};
 use super::parse::{parse_date, parse_timestamp};
@@ -12,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::functions::column::{primitives, texts, try_primitives, try_texts};
 use crate::functions::function::{Arguments, Call, Entry, Typing};
 use crate::functions::parameter::Parameter::{self, Long, Number, Temporal, Text};
-use crate::types::SqlType;
+use crate::types::{SqlType, TimeZone};
 
 const DEFAULT: &str = "yyyy-MM-dd HH:mm:ss";
 
@@ -71,11 +70,12 @@ fn date_format(call: &Call<'_>) -> Result<ArrayRef> {
     let moments = Moments::argument(call, 0)?;
     let instant = matches!(call.arguments[0].data_type(), DataType::Timestamp(_, Some(_)));
     let mut zone = Zone::new(call.context.zone);
+    let zone_name = call.context.zone.name();
     try_texts(call, |row, to| {
         let (Some(moment), Some(pattern)) = (moments.get(row), pattern.get(row)) else { return Ok(None) };
         let offset = if instant { zone.offset_at(moment.seconds) } else { 0 };
         let local = Moment { seconds: moment.seconds + offset, ..moment };
-        patterns.get(pattern)?.format(local, offset, call.context.zone.name(), to);
+        patterns.get(pattern)?.format(local, offset, &zone_name, to);
         Ok(Some(()))
     })
 }
@@ -85,6 +85,7 @@ fn from_unixtime(call: &Call<'_>) -> Result<ArrayRef> {
     let pattern = call.has(1).then(|| call.text(1)).transpose()?;
     let mut patterns = Patterns::new();
     let mut zone = Zone::new(call.context.zone);
+    let zone_name = call.context.zone.name();
     try_texts(call, |row, to| {
         let Some(seconds) = seconds.get(row) else { return Ok(None) };
         let pattern = match &pattern {
@@ -97,12 +98,7 @@ fn from_unixtime(call: &Call<'_>) -> Result<ArrayRef> {
             return Ok(None);
         }
         let offset = zone.offset_at(seconds);
-        patterns.get(pattern)?.format(
-            Moment { seconds: seconds + offset, nanos: 0 },
-            offset,
-            call.context.zone.name(),
-            to,
-        );
+        patterns.get(pattern)?.format(Moment { seconds: seconds + offset, nanos: 0 }, offset, &zone_name, to);
         Ok(Some(()))
     })
 }
@@ -217,7 +213,7 @@ fn epoch_numbers(
 
 fn zone_of<'a>(known: &'a mut Option<(String, Zone)>, name: &str) -> Result<&'a mut Zone> {
     if known.as_ref().is_none_or(|(known, _)| known != name) {
-        let zone: Tz = name.parse().map_err(|_| {
+        let zone = TimeZone::named(name).ok_or_else(|| {
             Error::data(format!("'{name}' is no time zone")).hint("zones have names like 'UTC' or 'Asia/Shanghai'")
         })?;
         *known = Some((name.to_string(), Zone::new(zone)));

@@ -6,12 +6,11 @@ use arrow::datatypes::{
     DataType, Date32Type, Time32MillisecondType, Time32SecondType, Time64MicrosecondType, Time64NanosecondType,
     TimeUnit, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,
 };
-use chrono::{DateTime, Offset, TimeZone};
-use chrono_tz::Tz;
 
 use super::calendar::{DAY_SECONDS, SECOND_NANOS};
 use crate::error::{Error, Result};
 use crate::functions::function::Call;
+use crate::types::TimeZone;
 
 /// A point in time, or a local time: `seconds` since 1970-01-01 00:00:00, rounded down, and the rest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -77,27 +76,24 @@ pub(in crate::functions) fn ticks_per_second(unit: TimeUnit) -> i64 {
 
 /// A zone's distance to UTC, remembered for the day last asked for: neighbouring rows are mostly of one day.
 pub(in crate::functions) struct Zone {
-    zone: Tz,
+    zone: TimeZone,
     day: i64,
     offset: Option<i64>,
 }
 
 impl Zone {
     /// The rules of `zone`.
-    pub fn new(zone: Tz) -> Zone {
+    pub fn new(zone: TimeZone) -> Zone {
         Zone { zone, day: i64::MIN, offset: None }
     }
 
     fn lookup(&self, instant: i64) -> i64 {
-        match DateTime::from_timestamp(instant, 0) {
-            Some(time) => i64::from(self.zone.offset_from_utc_datetime(&time.naive_utc()).fix().local_minus_utc()),
-            None => 0,
-        }
+        self.zone.offset_at(instant)
     }
 
     /// Seconds to add to an instant to have its local time.
     pub fn offset_at(&mut self, instant: i64) -> i64 {
-        if self.zone == Tz::UTC {
+        if self.zone == TimeZone::UTC {
             return 0;
         }
         let day = instant.div_euclid(DAY_SECONDS);
@@ -118,7 +114,7 @@ impl Zone {
     /// The instant of a local time: the earlier one where the clock was put back; where it was put forward, the time
     /// that the clock would have shown.
     pub fn instant(&mut self, local: Moment) -> Moment {
-        if self.zone == Tz::UTC {
+        if self.zone == TimeZone::UTC {
             return local;
         }
         // The offset before any change near the local time decides, unless only the later one gives this local time.
@@ -256,7 +252,7 @@ mod tests {
 
     #[test]
     fn a_clock_put_forward_or_back_is_read_as_java_reads_it() {
-        let mut zone = Zone::new(Tz::Europe__Berlin);
+        let mut zone = Zone::new(TimeZone::named("Europe/Berlin").expect("a zone"));
         // 02:30 does not exist on 2024-03-31, and comes twice on 2024-10-27.
         assert_eq!(zone.instant(at(2024, 3, 31, 2, 30)), at(2024, 3, 31, 1, 30));
         assert_eq!(zone.instant(at(2024, 10, 27, 2, 30)), at(2024, 10, 27, 0, 30));

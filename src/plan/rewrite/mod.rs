@@ -31,8 +31,8 @@ use std::ops::ControlFlow;
 use datafusion_common::ScalarValue;
 use sqlparser::ast::{
     AccessExpr, BinaryOperator, DateTimeField, DictionaryField, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArguments, Ident, Interval, ObjectNamePart, Query, Select, SelectItem, SetExpr, Spanned, Subscript,
-    UnaryOperator, Value, ValueWithSpan, VisitMut, VisitorMut, WindowFrameBound, WindowType,
+    FunctionArguments, Ident, Interval, ObjectNamePart, Query, Select, Spanned, Subscript, UnaryOperator, Value,
+    ValueWithSpan, VisitMut, VisitorMut, WindowFrameBound, WindowType,
 };
 
 use super::forms::{Form, Forms, number};
@@ -44,14 +44,22 @@ use crate::types::SqlType;
 /// The operands of a row on the left of `IN` are written out once for every row on the right.
 const ROW_OPERAND_BYTES: usize = 4_096;
 
-/// A query with names for all its columns and Flink's forms in place.
+/// A query whose rows go out, with names for all its columns and Flink's forms in place.
 ///
 /// # Errors
 /// If a literal or a type in it is none.
 pub(super) fn query(query: &Query, known: Known<'_>) -> Result<Query> {
-    joins::check_joins(query)?;
     let mut query = query.clone();
-    names::rename_repeated(&mut query.body);
+    names::tell_apart(&mut query.body);
+    subquery(query, known)
+}
+
+/// A query that is read by another: as [`query`], but columns of one name stay so.
+///
+/// # Errors
+/// If a literal or a type in it is none.
+pub(super) fn subquery(mut query: Query, known: Known<'_>) -> Result<Query> {
+    joins::check_joins(&query)?;
     super::using::replace_merged_columns(&mut query)?;
     match VisitMut::visit(&mut query, &mut Rewrite(known)) {
         ControlFlow::Continue(()) => Ok(query),
@@ -87,7 +95,7 @@ impl VisitorMut for Rewrite<'_> {
     type Break = Error;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
-        name_columns(&mut query.body);
+        names::name_columns(&mut query.body);
         spellings::fetch_as_limit(query);
         ControlFlow::Continue(())
     }
@@ -95,7 +103,10 @@ impl VisitorMut for Rewrite<'_> {
     fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
         // There a number is a count or the place of a column, and the binding library reads it itself.
         places::of_query(query, &mut |expression| self.restore(expression));
-        ControlFlow::Continue(())
+        match names::name_values(&mut query.body) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => ControlFlow::Break(error),
+        }
     }
 
     fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {
@@ -397,39 +408,4 @@ fn rows_in_list(expression: &mut Expr) -> Result<()> {
         *expression = if *negated { Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(any) } } else { any };
     }
     Ok(())
-}
-
-/// Names unnamed columns `EXPR$0`, `EXPR$1`, … as Flink does.
-fn name_columns(body: &mut SetExpr) {
-    match body {
-        SetExpr::Select(select) => name_select(select),
-        SetExpr::SetOperation { left, right, .. } => {
-            name_columns(left);
-            name_columns(right);
-        }
-        // A nested query is visited by itself.
-        _ => {}
-    }
-}
-
-fn name_select(select: &mut Select) {
-    spellings::spell_out_sets(&mut select.group_by);
-    super::named_windows::resolve(select);
-    for (position, item) in select.projection.iter_mut().enumerate() {
-        if let SelectItem::UnnamedExpr(expression) = item
-            && !has_own_name(expression)
-        {
-            let expression = std::mem::replace(expression, Expr::Identifier(Ident::new("")));
-            let alias = Ident::with_quote('`', format!("EXPR${position}"));
-            *item = SelectItem::ExprWithAlias { expr: expression, alias };
-        }
-    }
-}
-
-fn has_own_name(expression: &Expr) -> bool {
-    match expression {
-        Expr::Identifier(_) | Expr::CompoundIdentifier(_) => true,
-        Expr::Nested(inner) => has_own_name(inner),
-        _ => false,
-    }
 }

@@ -134,7 +134,7 @@ impl Drop for CancelOnDrop<'_> {
     }
 }
 
-async fn query_lines(mut changes: Changes, folded: bool, zone: chrono_tz::Tz) -> Result<Vec<String>> {
+async fn query_lines(mut changes: Changes, folded: bool, zone: ebbflow::TimeZone) -> Result<Vec<String>> {
     let format = RowFormat::new(&changes.schema(), zone);
     let mut lines = Vec::new();
     let mut table = Folded::default();

@@ -2,8 +2,6 @@
 
 use std::fmt::Write;
 
-use chrono::{DateTime, Offset, TimeZone};
-
 /// Milliseconds of a day.
 pub const DAY_MILLIS: i64 = 86_400_000;
 const DAY_SECONDS: i64 = 86_400;
@@ -33,15 +31,9 @@ pub fn write_timestamp(value: i64, per_second: i64, precision: u8, to: &mut Stri
 }
 
 /// An instant as a clock in `zone` shows it.
-pub fn write_instant(value: i64, per_second: i64, precision: u8, zone: chrono_tz::Tz, to: &mut String) {
+pub fn write_instant(value: i64, per_second: i64, precision: u8, zone: crate::types::TimeZone, to: &mut String) {
     let seconds = value.div_euclid(per_second);
-    // Beyond chrono's 262,000 years no zone is known; UTC is as good as any.
-    let shift = match DateTime::from_timestamp(seconds, 0) {
-        Some(instant) if zone != chrono_tz::UTC => {
-            i64::from(zone.offset_from_utc_datetime(&instant.naive_utc()).fix().local_minus_utc())
-        }
-        _ => 0,
-    };
+    let shift = if zone == crate::types::TimeZone::UTC { 0 } else { zone.offset_at(seconds) };
     write_timestamp(value.saturating_add(shift * per_second), per_second, precision, to);
 }
 

@@ -9,14 +9,14 @@ use arrow::datatypes::{DataType, Field, Fields, Int32Type};
 use super::*;
 use crate::types::RowField;
 
-const ZONE: chrono_tz::Tz = chrono_tz::UTC;
+const ZONE: crate::types::TimeZone = crate::types::TimeZone::UTC;
 
 /// Prints a column declared with this SQL type.
 fn check(sql_type: &SqlType, column: &dyn Array, expected: &[&str]) {
     check_in(ZONE, sql_type, column, expected);
 }
 
-fn check_in(zone: chrono_tz::Tz, sql_type: &SqlType, column: &dyn Array, expected: &[&str]) {
+fn check_in(zone: crate::types::TimeZone, sql_type: &SqlType, column: &dyn Array, expected: &[&str]) {
     let format = CellFormat::new(&sql_type.to_field("c", true), zone);
     let cells = format.bind(column).unwrap();
     let text = |row| {
@@ -146,10 +146,21 @@ fn instants_are_shown_in_the_sessions_zone() {
     let column = TimestampMillisecondArray::from(vec![0, 1_709_201_472_345]).with_timezone("UTC");
     let ltz = SqlType::TimestampLtz(3);
     check(&ltz, &column, &["1970-01-01 00:00:00.000", "2024-02-29 10:11:12.345"]);
-    check_in(chrono_tz::Asia::Shanghai, &ltz, &column, &["1970-01-01 08:00:00.000", "2024-02-29 18:11:12.345"]);
-    check_in(chrono_tz::Asia::Kolkata, &ltz, &column, &["1970-01-01 05:30:00.000", "2024-02-29 15:41:12.345"]);
+    check_in(
+        crate::types::TimeZone::named("Asia/Shanghai").expect("a zone"),
+        &ltz,
+        &column,
+        &["1970-01-01 08:00:00.000", "2024-02-29 18:11:12.345"],
+    );
+    check_in(
+        crate::types::TimeZone::named("Asia/Kolkata").expect("a zone"),
+        &ltz,
+        &column,
+        &["1970-01-01 05:30:00.000", "2024-02-29 15:41:12.345"],
+    );
     let edges = TimestampMillisecondArray::from(vec![i64::MIN, i64::MAX]).with_timezone("UTC");
-    let format = CellFormat::new(&ltz.to_field("c", true), chrono_tz::Asia::Tokyo);
+    let format =
+        CellFormat::new(&ltz.to_field("c", true), crate::types::TimeZone::named("Asia/Tokyo").expect("a zone"));
     (0..2).for_each(|row| format.write(&edges, row, &mut String::new()).unwrap());
 }
 
