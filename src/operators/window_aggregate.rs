@@ -251,7 +251,7 @@ impl Operator for WindowAggregate {
         let groups: usize = self.windows.values().map(|table| table.keys.len()).sum();
         let base = !self.saved || self.delta_rows > DELTA_ROWS + 2 * groups;
         let mut parts: BTreeMap<String, Parts> = BTreeMap::new();
-        for delta in self.new_table()?.snapshot(true)? {
+        for delta in self.new_table()?.snapshot(true, true)? {
             parts.entry(delta.table).or_default();
         }
         let mut written = 0;
@@ -264,7 +264,7 @@ impl Operator for WindowAggregate {
         };
         self.forgotten.drain(..).for_each(&mut add);
         for (window, table) in &mut self.windows {
-            for delta in table.snapshot(base)? {
+            for delta in table.snapshot(base, base)? {
                 add(in_window(*window, delta)?);
             }
         }
