@@ -16,12 +16,16 @@ use ebbflow::{Engine, Result, Session};
 
 const ROWS: usize = 2_000_000;
 
-const COLUMNS: &str = "auction BIGINT, bidder BIGINT, price BIGINT, channel STRING, url STRING, ts TIMESTAMP(3), extra STRING";
+const COLUMNS: &str =
+    "auction BIGINT, bidder BIGINT, price BIGINT, channel STRING, url STRING, ts TIMESTAMP(3), extra STRING";
 
 /// What is run over each file; the sink's columns are two numbers in any case.
 const QUERIES: [(&str, &str); 3] = [
     ("two of seven fields, filtered", "SELECT auction, price FROM bids WHERE price > 9900"),
-    ("all fields read, one row of result", "SELECT COUNT(channel) + COUNT(url) + COUNT(ts), COUNT(extra) + SUM(bidder) FROM bids"),
+    (
+        "all fields read, one row of result",
+        "SELECT COUNT(channel) + COUNT(url) + COUNT(ts), COUNT(extra) + SUM(bidder) FROM bids",
+    ),
     ("group by", "SELECT auction, SUM(price) FROM bids GROUP BY auction"),
 ];
 

@@ -122,7 +122,7 @@ impl WindowAggregate {
     }
 
     /// The rows of each open window; late rows are counted and in none.
-    fn assign(&mut self, rows: usize, placement: &Placement) -> BTreeMap<Window, Vec<u32>> {
+    fn assign(&mut self, rows: usize, mut placement: Placement) -> BTreeMap<Window, Vec<u32>> {
         let mut assigned: BTreeMap<Window, Vec<u32>> = BTreeMap::new();
         // Rows come mostly in order, so most stand in the window of the row before.
         let (mut current, mut run): (Option<Window>, Vec<u32>) = (None, Vec::new());
@@ -214,7 +214,7 @@ impl Operator for WindowAggregate {
             return Err(Error::bug("an aggregate planned for append-only input was given another change"));
         }
         let placement = Placement::of(self.parameters.window, self.parameters.time, batch.rows())?;
-        for (window, rows) in self.assign(batch.len(), &placement) {
+        for (window, rows) in self.assign(batch.len(), placement) {
             self.absorb(window, &pick(&batch, rows)?)?;
         }
         Ok(())
