@@ -30,6 +30,8 @@ impl Arguments {
                 "--bench" => (read.rows, read.runs) = (rows, RUNS),
                 "--test" => (read.rows, read.runs) = (10_000, 1),
                 "--rows" => read.rows = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(rows),
+                // Of the test harness, when all tests are run.
+                other if other.starts_with("--") => {}
                 other => read.filter = other.to_owned(),
             }
         }
