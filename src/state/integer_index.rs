@@ -21,7 +21,7 @@ impl Default for IntegerIndex {
 
 impl IntegerIndex {
     /// The slot of `key`, if there is one.
-    #[inline]
+    #[cfg(test)]
     pub fn get(&self, key: i64) -> Option<u32> {
         let mask = self.places.len() - 1;
         let mut place = hash_word(key as u64) as usize & mask;
