@@ -12,6 +12,6 @@ mod ebbflow;
 mod exactly_once;
 mod examples;
 mod kill;
-mod recovery;
 mod ours;
+mod recovery;
 mod tidy;

@@ -266,9 +266,10 @@ impl Operator for GroupAggregate {
 
     fn snapshot(&mut self, _at: CheckpointId) -> Result<Snapshot> {
         let base = !self.saved || self.delta_rows > DELTA_ROWS + 2 * self.table.keys.len();
-        let tables = self.table.snapshot(base)?;
+        let tables = self.table.snapshot(base || self.table.is_mostly_dirty(), base)?;
         let rows = |rows: &Option<RecordBatch>| rows.as_ref().map_or(0, RecordBatch::num_rows);
-        let written: usize = tables.iter().map(|table| rows(&table.upserts) + rows(&table.deletes)).sum();
+        let deltas = tables.iter().filter(|table| !table.base);
+        let written: usize = deltas.map(|table| rows(&table.upserts) + rows(&table.deletes)).sum();
         self.delta_rows = if base { 0 } else { self.delta_rows + written };
         self.saved = true;
         Ok(Snapshot { tables })
@@ -430,6 +431,32 @@ mod tests {
             &found,
             "+I[a, 1, 1]\n-U[b, 2, 4]\n+U[b, 3, 5]\n-U[c, 1, 30]\n+U[c, 2, 31]\n-U[NULL, 1, 9]\n+U[NULL, 2, 10]",
         );
+    }
+
+    #[test]
+    fn groups_that_were_mostly_written_are_written_whole_and_what_stands_beside_them_is_not() {
+        let distinct = || {
+            operator(false, |p| {
+                p.aggregates[0] = call(AggregateFunction::Count, &[1], "BIGINT");
+                p.aggregates[0].distinct = true;
+            })
+        };
+        let mut first = distinct();
+        let mut out = Output::default();
+        let lines = |keys: std::ops::Range<u32>, value: u32| -> String {
+            keys.map(|key| format!("+I k{key} {value}\n")).collect()
+        };
+        feed(&mut first, &input(&lines(0..20_100, 1)), 8_192, &mut out);
+        let mut snapshots = vec![first.snapshot(1).unwrap()];
+        feed(&mut first, &input(&(lines(0..12_000, 2) + "-D k20000 1")), 8_192, &mut out);
+        snapshots.push(first.snapshot(2).unwrap());
+        let bases: Vec<bool> = snapshots[1].tables.iter().map(|table| table.base).collect();
+        assert_eq!(bases, [true, false]);
+        let mut second = distinct();
+        second.restore(saved(&snapshots)).unwrap();
+        assert_eq!(second.counters()[0], ("groups", 20_099));
+        let found = feed(&mut second, &input("+I k7 2\n+I k20000 2\n+I k13000 2"), 9, &mut out);
+        check(&found, "-U[k7, 2, 3]\n+U[k7, 2, 5]\n+I[k20000, 1, 2]\n-U[k13000, 1, 1]\n+U[k13000, 2, 3]");
     }
 
     #[test]

@@ -95,8 +95,8 @@ pub(super) fn local_times(rows: &RecordBatch, column: usize, clock: LocalTime) -
 
 /// The windows of a batch's rows: computed from each row's time, or as the rows carry them.
 pub(super) enum Placement {
-    /// Times in milliseconds.
-    Computed { spec: WindowSpec, times: Int64Array },
+    /// Times in milliseconds, and the window of the last row asked for.
+    Computed { spec: WindowSpec, times: Int64Array, recent: Window },
     /// Starts and ends in milliseconds.
     Attached { starts: Int64Array, ends: Int64Array },
 }
@@ -111,15 +111,25 @@ impl Placement {
             WindowSpec::Attached { start, end } => {
                 Ok(Placement::Attached { starts: row_times(rows, start)?, ends: row_times(rows, end)? })
             }
-            spec => Ok(Placement::Computed { spec, times: local_times(rows, time, clock)? }),
+            spec => {
+                let recent = Window { start: 0, end: 0 };
+                Ok(Placement::Computed { spec, times: local_times(rows, time, clock)?, recent })
+            }
         }
     }
 
     /// Calls `each` with every window of row `row`.
     #[inline]
-    pub(super) fn for_each(&self, row: usize, mut each: impl FnMut(Window)) {
+    pub(super) fn for_each(&mut self, row: usize, mut each: impl FnMut(Window)) {
         match self {
-            Placement::Computed { spec, times } => for_each_window(*spec, times.value(row), each),
+            Placement::Computed { spec: spec @ WindowSpec::Tumble { .. }, times, recent } => {
+                // Rows come mostly in order: the window of the row before spares a division.
+                if !(recent.start..recent.end).contains(&times.value(row)) {
+                    for_each_window(*spec, times.value(row), |window| *recent = window);
+                }
+                each(*recent);
+            }
+            Placement::Computed { spec, times, .. } => for_each_window(*spec, times.value(row), each),
             Placement::Attached { starts, ends } => each(Window { start: starts.value(row), end: ends.value(row) }),
         }
     }

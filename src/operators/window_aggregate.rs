@@ -130,7 +130,7 @@ impl WindowAggregate {
     }
 
     /// The rows of each open window; late rows are counted and in none.
-    fn assign(&mut self, rows: usize, placement: &Placement) -> BTreeMap<Window, Vec<u32>> {
+    fn assign(&mut self, rows: usize, mut placement: Placement) -> BTreeMap<Window, Vec<u32>> {
         let mut assigned: BTreeMap<Window, Vec<u32>> = BTreeMap::new();
         // Rows come mostly in order, so most stand in the window of the row before.
         let (mut current, mut run): (Option<Window>, Vec<u32>) = (None, Vec::new());
@@ -224,7 +224,7 @@ impl Operator for WindowAggregate {
         }
         let WindowAggregateParameters { window, time, clock, .. } = self.parameters;
         let placement = Placement::of(window, time, clock, batch.rows())?;
-        for (window, rows) in self.assign(batch.len(), &placement) {
+        for (window, rows) in self.assign(batch.len(), placement) {
             self.absorb(window, &pick(&batch, rows)?)?;
         }
         Ok(())
@@ -267,7 +267,7 @@ impl Operator for WindowAggregate {
         let groups: usize = self.windows.values().map(|table| table.keys.len()).sum();
         let base = !self.saved || self.delta_rows > DELTA_ROWS + 2 * groups;
         let mut parts: BTreeMap<String, Parts> = BTreeMap::new();
-        for delta in self.new_table()?.snapshot(true)? {
+        for delta in self.new_table()?.snapshot(true, true)? {
             parts.entry(delta.table).or_default();
         }
         let mut written = 0;
@@ -280,7 +280,7 @@ impl Operator for WindowAggregate {
         };
         self.forgotten.drain(..).for_each(&mut add);
         for (window, table) in &mut self.windows {
-            for delta in table.snapshot(base)? {
+            for delta in table.snapshot(base, base)? {
                 add(in_window(*window, delta)?);
             }
         }

@@ -169,7 +169,10 @@ impl<'a> Names<'a> {
         }
         let bound = sql::parse_query(&view.query)
             .and_then(|query| {
-                let statement = sqlparser::ast::Statement::Query(Box::new(rewrite::subquery(self.written_out(&query)?, self.known())?));
+                let statement = sqlparser::ast::Statement::Query(Box::new(rewrite::subquery(
+                    self.written_out(&query)?,
+                    self.known(),
+                )?));
                 self.planner().sql_statement_to_plan(statement).map_err(unwrap)
             })
             .map_err(|error| error.elsewhere().context(format!("in view '{name}'")));

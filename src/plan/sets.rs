@@ -110,11 +110,7 @@ fn to_common_types(
 }
 
 /// The relation with each column cast to its target, under its name.
-pub(super) fn cast_columns(
-    plan: LogicalPlan,
-    targets: &[SqlType],
-    functions: &FunctionSet,
-) -> BindResult<LogicalPlan> {
+pub(super) fn cast_columns(plan: LogicalPlan, targets: &[SqlType], functions: &FunctionSet) -> BindResult<LogicalPlan> {
     let schema = plan.schema();
     if schema.fields().iter().zip(targets).all(|(field, target)| SqlType::of_field(field) == *target) {
         return Ok(plan);

@@ -15,9 +15,10 @@ use super::config::JobConfig;
 use crate::changelog::ChangeBatch;
 use crate::error::{Error, Result};
 use crate::operators::{
-    Calc, ChangelogNormalize, CountedSet, DropUpdateBefore, Expand, GroupAggregate, GroupAggregateParameters, Join, JoinInput, JoinParameters, KeepFirst, Operator, Output, Over,
-    OverParameters, Port, Rank, RankParameters, Sort, TemporalSort, WatermarkAssigner, WindowAggregate,
-    WindowAggregateParameters, WindowAssign, WindowRank, WindowRankParameters,
+    Calc, ChangelogNormalize, CountedSet, DropUpdateBefore, Expand, GroupAggregate, GroupAggregateParameters, Join,
+    JoinInput, JoinParameters, KeepFirst, Operator, Output, Over, OverParameters, Port, Rank, RankParameters, Sort,
+    TemporalSort, WatermarkAssigner, WindowAggregate, WindowAggregateParameters, WindowAssign, WindowRank,
+    WindowRankParameters,
 };
 use crate::plan::stream::{Node, NodeKind, StreamGraph};
 use crate::state::KeyGroupRange;

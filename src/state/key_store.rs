@@ -220,7 +220,15 @@ impl IntegerKeys {
             slot
         };
         match keys.nulls().filter(|nulls| nulls.null_count() > 0) {
-            None => slots.extend(keys.values().iter().map(|key| index.get_or_insert(*key, || fresh(*key, null_slots)))),
+            None => {
+                let from = slots.len();
+                index.look_home(keys.values(), slots);
+                for (key, slot) in keys.values().iter().zip(&mut slots[from..]) {
+                    if *slot == IntegerIndex::UNKNOWN {
+                        *slot = index.get_or_insert(*key, || fresh(*key, null_slots));
+                    }
+                }
+            }
             Some(nulls) => slots.extend(keys.values().iter().enumerate().map(|(row, key)| {
                 if nulls.is_valid(row) {
                     return index.get_or_insert(*key, || fresh(*key, null_slots));

@@ -16,6 +16,9 @@ use crate::types::AggregateCall;
 /// The table of groups in a snapshot.
 const GROUPS: &str = "groups";
 
+/// Tables of at most so many rows are merged sooner than written anew.
+const REWRITTEN_ROWS: usize = 10_000;
+
 /// Groups by key. A batch goes through `assign`, then `count`, then `update` or `update_each`.
 pub(in crate::operators) struct GroupTable {
     pub keys: KeyTable,
@@ -218,11 +221,18 @@ impl GroupTable {
         Ok(())
     }
 
-    /// What changed since the last snapshot, or everything for a base.
+    /// Whether most groups were written since the last snapshot: then a base of them costs hardly more than a delta,
+    /// and spares the merging of deltas.
+    pub fn is_mostly_dirty(&self) -> bool {
+        self.keys.dirty_len() > REWRITTEN_ROWS.max(self.keys.len() / 2)
+    }
+
+    /// What changed since the last snapshot, or everything for a base: of the groups, and of what some aggregates keep
+    /// `beside` them.
     ///
     /// # Errors
     /// Only by a bug.
-    pub fn snapshot(&mut self, base: bool) -> Result<Vec<TableDelta>> {
+    pub fn snapshot(&mut self, base: bool, beside: bool) -> Result<Vec<TableDelta>> {
         let changed = self.keys.changed(base);
         let slots = &changed.upserts;
         let counts = slots.iter().map(|slot| self.counts[*slot as usize]);
@@ -242,7 +252,7 @@ impl GroupTable {
         let deletes = self.keys.rows(&changed.deletes, Vec::new())?;
         let mut tables = vec![self.keys.delta(GROUPS, base, 0, upserts, deletes)?];
         for call in &mut self.calls {
-            tables.extend(call.snapshot(&self.keys, base)?);
+            tables.extend(call.snapshot(&self.keys, beside)?);
         }
         self.keys.finish_snapshot();
         Ok(tables)
@@ -256,7 +266,7 @@ impl GroupTable {
         for slot in self.keys.live_slots() {
             self.remove(slot);
         }
-        self.snapshot(false)
+        self.snapshot(false, false)
     }
 
     /// Takes back what snapshots held.

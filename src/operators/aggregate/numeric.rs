@@ -218,7 +218,12 @@ where
     }
 
     fn build(&self, values: Vec<Self::Value>) -> Result<ArrayRef> {
-        let array: PrimitiveArray<A::Output> = values.into_iter().collect();
+        // Mostly nothing is NULL, and then no bitmap needs to be built.
+        let array: PrimitiveArray<A::Output> = if values.iter().all(Option::is_some) {
+            PrimitiveArray::from_iter_values(values.iter().map(|value| value.unwrap_or_default()))
+        } else {
+            values.into_iter().collect()
+        };
         Ok(Arc::new(array.with_data_type(self.adding.output_type())))
     }
 

@@ -148,7 +148,14 @@ fn call(function: &WindowFunction, field: &FieldRef, arguments: &mut Arguments<'
     let output = Arc::clone(field);
     let mut aggregate = |function: AggregateFunction, columns: &[Expr]| {
         let columns = columns.iter().map(|argument| arguments.column(argument)).collect();
-        AggregateCall { function, arguments: columns, distinct: false, filter: None, monotone: false, output: Arc::clone(&output) }
+        AggregateCall {
+            function,
+            arguments: columns,
+            distinct: false,
+            filter: None,
+            monotone: false,
+            output: Arc::clone(&output),
+        }
     };
     Ok(match name {
         // Rows of one time share the frame's end, and so their rank: as Flink has it.
