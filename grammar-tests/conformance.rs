@@ -57,8 +57,11 @@ fn refresh(records: &BTreeMap<String, Record>, known: &BTreeMap<String, String>)
     );
     for (key, record) in records.iter().filter(|(_, record)| record.verdict == "failed") {
         let first: String = record.message.lines().next().unwrap_or_default().chars().take(REASON_CHARACTERS).collect();
-        let fresh =
-            if first.starts_with("error") || !record.message.contains('\n') { first } else { "other rows".into() };
+        let fresh = match first.as_str() {
+            text if text.starts_with("an error was expected") => "Flink refuses this; Ebbflow answers it".to_string(),
+            text if text.starts_with("error") || !record.message.contains('\n') => first,
+            _ => "other rows".to_string(),
+        };
         text += &format!("{key}  {}\n", known.get(key).unwrap_or(&fresh));
     }
     std::fs::write(list(), text).expect("the list can be written");

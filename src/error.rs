@@ -133,6 +133,15 @@ impl Error {
         self
     }
 
+    /// Adds to the hint, if there is one.
+    #[must_use]
+    pub fn more(mut self, text: impl AsRef<str>) -> Error {
+        if let Some(hint) = &mut self.0.hint {
+            hint.push_str(text.as_ref());
+        }
+        self
+    }
+
     /// Puts the words of the outer level in front of the message.
     #[must_use]
     pub fn context(mut self, prefix: impl fmt::Display) -> Error {

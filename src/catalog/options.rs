@@ -87,6 +87,16 @@ impl Options {
             .transpose()
     }
 
+    fn check_form(&self, name: &str, kind: OptionKind) -> Result<()> {
+        match kind {
+            OptionKind::Text => Ok(()),
+            OptionKind::Boolean => self.boolean(name, false).map(drop),
+            OptionKind::Integer => self.integer(name).map(drop),
+            OptionKind::Duration => self.duration(name).map(drop),
+            OptionKind::Size => self.size(name).map(drop),
+        }
+    }
+
     /// Checks names and forms against what is declared; the first fault is the error, with the nearest valid name.
     ///
     /// # Errors
@@ -103,13 +113,10 @@ impl Options {
                     }
                 });
             };
-            match option.kind {
-                OptionKind::Text => {}
-                OptionKind::Boolean => drop(self.boolean(name, false)?),
-                OptionKind::Integer => drop(self.integer(name)?),
-                OptionKind::Duration => drop(self.duration(name)?),
-                OptionKind::Size => drop(self.size(name)?),
-            }
+            self.check_form(name, option.kind).map_err(|error| match option.default {
+                Some(default) => error.more(format!("; without it, '{default}' holds")),
+                None => error,
+            })?;
         }
         match declared.iter().find(|option| option.required && !self.0.contains_key(option.name)) {
             None => Ok(()),

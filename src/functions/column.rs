@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, ArrowPrimitiveType, AsArray, BinaryArray, BinaryBuilder, BooleanArray, BooleanBuilder, ListArray,
-    PrimitiveArray, PrimitiveBuilder, StringArray, StringBuilder,
+    Array, ArrayRef, ArrowPrimitiveType, BinaryArray, BinaryBuilder, BooleanArray, BooleanBuilder, PrimitiveArray,
+    PrimitiveBuilder, StringArray, StringBuilder,
 };
-use arrow::datatypes::{DataType, Int32Type, Int64Type};
+use arrow::datatypes::{Int32Type, Int64Type};
 
 use super::function::Call;
 use crate::error::{Error, Result};
@@ -23,11 +23,6 @@ impl<'a, A: Array> Column<'a, A> {
     fn index(&self, row: usize) -> Option<usize> {
         let index = if self.constant { 0 } else { row };
         if self.nulls && self.array.is_null(index) { None } else { Some(index) }
-    }
-
-    /// The array and the place in it of `row`'s value, unless that is NULL.
-    pub fn place(&self, row: usize) -> Option<(&'a A, usize)> {
-        self.index(row).map(|index| (self.array, index))
     }
 
     /// Whether every row has the same value.
@@ -102,16 +97,6 @@ impl Call<'_> {
     /// An argument of a primitive type.
     pub fn primitive<T: ArrowPrimitiveType>(&self, index: usize) -> Result<Column<'_, PrimitiveArray<T>>> {
         self.typed(index)
-    }
-
-    /// An array argument.
-    pub fn list(&self, index: usize) -> Result<Column<'_, ListArray>> {
-        self.typed(index)
-    }
-
-    /// Whether argument `index` is a bare NULL.
-    pub fn is_null_type(&self, index: usize) -> bool {
-        *self.arguments[index].data_type() == DataType::Null
     }
 }
 
@@ -193,9 +178,4 @@ pub(super) fn booleans(call: &Call<'_>, mut value: impl FnMut(usize) -> Option<b
         builder.append_option(value(row));
     }
     Ok(Arc::new(builder.finish()))
-}
-
-/// The one child of a list column.
-pub(super) fn elements(list: &ArrayRef) -> Option<&ArrayRef> {
-    list.as_list_opt::<i32>().map(ListArray::values)
 }

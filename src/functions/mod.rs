@@ -41,7 +41,7 @@ use std::sync::Arc;
 
 use datafusion_expr::ScalarUDF;
 
-pub use aggregate::{aggregate_functions, aggregate_type};
+pub use aggregate::aggregate_functions;
 pub use arithmetic::{ArithmeticOperator, arithmetic, arithmetic_function, arithmetic_type};
 pub use cast::{cast_function, declare_function};
 pub use comparison::comparison;

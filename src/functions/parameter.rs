@@ -19,10 +19,6 @@ pub(super) enum Parameter {
     Text,
     /// `BINARY` or `VARBINARY`
     Bytes,
-    /// `DATE`
-    Date,
-    /// `TIMESTAMP` or `TIMESTAMP_LTZ`
-    Timestamp,
     /// `DATE`, `TIME`, `TIMESTAMP` or `TIMESTAMP_LTZ`
     Temporal,
     /// `INTERVAL …`
@@ -65,9 +61,6 @@ impl Parameter {
                 );
                 (null || fits).then_some(DataType::Binary)
             }
-            Date => (null || *given == DataType::Date32).then_some(DataType::Date32),
-            Timestamp if null => Some(DataType::Timestamp(arrow::datatypes::TimeUnit::Millisecond, None)),
-            Timestamp => matches!(given, DataType::Timestamp(..)).then(|| given.clone()),
             Temporal if null => Some(DataType::Timestamp(arrow::datatypes::TimeUnit::Millisecond, None)),
             Temporal => {
                 matches!(given, DataType::Date32 | DataType::Time32(_) | DataType::Time64(_) | DataType::Timestamp(..))
@@ -92,8 +85,6 @@ impl Parameter {
             Number => "a number".into(),
             Text => "STRING".into(),
             Bytes => "BYTES".into(),
-            Date => "DATE".into(),
-            Timestamp => "TIMESTAMP".into(),
             Temporal => "a date or time".into(),
             Interval => "INTERVAL".into(),
             Array => "ARRAY".into(),

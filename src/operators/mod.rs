@@ -172,9 +172,4 @@ impl Output {
     pub fn drain(&mut self) -> std::vec::Drain<'_, Event> {
         self.events.drain(..)
     }
-
-    /// Whether nothing has been emitted since the last [`Output::drain`].
-    pub fn is_empty(&self) -> bool {
-        self.events.is_empty()
-    }
 }

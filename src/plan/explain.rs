@@ -148,7 +148,6 @@ fn distribution(distribution: &Distribution, input: &Node) -> String {
             let names: Vec<&str> = columns.iter().map(|index| input.schema.field(*index).name().as_str()).collect();
             format!("exchange: hash[{}]", names.join(", "))
         }
-        Distribution::Broadcast => "exchange: broadcast".into(),
         Distribution::Single => "exchange: single".into(),
     }
 }

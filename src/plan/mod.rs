@@ -145,6 +145,11 @@ impl Planner<'_> {
         let mut translation = Translation::new(&self.settings, self.facts);
         for insert in inserts {
             let table = self.target(insert)?;
+            if let Some(action @ ("ERROR" | "NOTHING")) = insert.on_conflict.as_deref() {
+                return Err(Error::sql(format!("ON CONFLICT DO {action} is not supported yet"))
+                    .at(Span::from_ast(insert.target.span()))
+                    .hint("without it, the latest row of a key stays, as with DO DEDUPLICATE"));
+            }
             if insert.overwrite {
                 return Err(
                     Error::sql("INSERT OVERWRITE is not supported yet").at(Span::from_ast(insert.target.span()))

@@ -33,15 +33,15 @@ pub(super) fn settle(graph: &mut StreamGraph, accepts: &dyn Fn(&NodeKind) -> Cha
             }
         }
     }
-    for id in 0..graph.nodes.len() {
+    for (id, needed) in needed.into_iter().enumerate() {
         let inherited = inherited_mode(graph, id);
         let node = &mut graph.nodes[id];
         if let NodeKind::GroupAggregate { emit_update_before, .. }
         | NodeKind::Rank { emit_update_before, .. }
         | NodeKind::ChangelogNormalize { emit_update_before, .. } = &mut node.kind
         {
-            *emit_update_before = needed[id];
-            if !needed[id] {
+            *emit_update_before = needed;
+            if !needed {
                 node.mode = node.mode.without(Kind::UpdateBefore);
             }
         } else if let Some(mode) = inherited {

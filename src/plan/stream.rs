@@ -89,8 +89,6 @@ pub enum Distribution {
     Forward,
     /// By the key group of these columns.
     Hash(Vec<usize>),
-    /// To every subtask.
-    Broadcast,
     /// To subtask 0.
     Single,
 }

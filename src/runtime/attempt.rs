@@ -266,7 +266,6 @@ impl Assembly<'_> {
                         Distribution::Forward => (Route::One, subtask % targets..subtask % targets + 1),
                         Distribution::Single => (Route::One, 0..1),
                         Distribution::Hash(columns) => (Route::Hash(columns.clone()), 0..targets),
-                        Distribution::Broadcast => (Route::Broadcast, 0..targets),
                     };
                     let connect = |target: usize| {
                         let (sender, receiver) = channel();

@@ -15,8 +15,6 @@ pub enum Route {
     One,
     /// By the key group of these columns.
     Hash(Vec<usize>),
-    /// To every target.
-    Broadcast,
 }
 
 /// One outgoing edge of a task.

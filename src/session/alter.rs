@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use sqlparser::ast::{ObjectName, Spanned};
 
-use super::session::State;
+use super::handle::State;
 use crate::catalog::{QualifiedName, Relation, ViewDefinition};
 use crate::connectors;
 use crate::error::{Error, Result, Span};

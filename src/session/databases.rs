@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use sqlparser::ast::{ObjectName, Spanned};
 
-use super::session::{Outcome, State};
+use super::handle::{Outcome, State};
 use super::show;
 use crate::catalog::Options;
 use crate::error::{Error, Result, Span};

@@ -2,7 +2,7 @@
 
 use sqlparser::ast::{ObjectName, Spanned};
 
-use super::session::{Outcome, State};
+use super::handle::{Outcome, State};
 use super::show::rows;
 use crate::catalog::{Column, ColumnKind, QualifiedName, Relation, TableDefinition};
 use crate::error::{Result, Span};

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use super::session::Session;
+use super::handle::Session;
 use crate::connectors::Console;
 use crate::error::{Error, Result};
 use crate::runtime::{Clock, SystemClock};

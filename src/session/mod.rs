@@ -8,7 +8,7 @@
 //!     .execute("INSERT INTO …")             → Outcome::Job: wait, checkpoint, stop
 //! ```
 //!
-//! To add a statement: a variant in `sql/statement.rs`, an arm in `session.rs`, and what it does in a file here: `tables`,
+//! To add a statement: a variant in `sql/statement.rs`, an arm in `handle.rs`, and what it does in a file here: `tables`,
 //! `databases` and `alter` change the catalog; `show`, `describe` and `recreate` answer with what is in it.
 
 mod alter;
@@ -17,14 +17,14 @@ mod connectors;
 mod databases;
 mod describe;
 mod engine;
+mod handle;
 mod job;
 mod options;
 mod recreate;
-mod session;
 mod show;
 mod tables;
 
 pub use connectors::ProgramTable;
 pub use engine::{Engine, EngineBuilder};
+pub use handle::{Outcome, ScriptStatement, Session};
 pub use job::{Changes, Job, JobProgress, JobReport};
-pub use session::{Outcome, ScriptStatement, Session};

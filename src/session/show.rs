@@ -8,9 +8,9 @@ use arrow::datatypes::{DataType, Field, Schema};
 use sqlparser::ast::{ObjectName, Spanned};
 
 use super::describe::{self, ViewColumns};
+use super::handle::{Outcome, State};
 use super::options::KNOWN;
 use super::recreate::{create_catalog, create_table, create_view};
-use super::session::{Outcome, State};
 use crate::catalog::{QualifiedName, Relation};
 use crate::error::{Error, Result, Span, nearest};
 use crate::functions::FunctionSet;

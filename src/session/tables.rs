@@ -6,7 +6,7 @@ use sqlparser::ast::{Ident, ObjectName, Query, Spanned};
 
 use super::alter::quoted_entry;
 use super::connectors::{PROGRAM_CONNECTOR, ProgramTable, SessionConnectors};
-use super::session::State;
+use super::handle::State;
 use crate::catalog::{Column, ColumnKind, Options, Relation, TableDefinition, WatermarkDefinition};
 use crate::changelog::ChangelogMode;
 use crate::connectors::{self, ConnectorContext, Console};
@@ -97,7 +97,6 @@ pub(super) fn insert_of(
         columns,
         partition: Vec::new(),
         overwrite: false,
-        text: format!("INSERT INTO {} {query}", create.name),
         source: Box::new(query.clone()),
         on_conflict: None,
         hints: Vec::new(),

@@ -57,10 +57,11 @@ use lexer::{Piece, Script};
 const SUBQUERIES_TRIED: usize = 32;
 const TOKENS_TRIED: usize = 50_000;
 
-/// All statements of a script; spans are places in the script.
+/// All statements of a script; spans are places in the script. For tests: a session runs statement by statement.
 ///
 /// # Errors
 /// If any of them is wrong, with its place; use [`split_script`] to run those before it.
+#[cfg(test)]
 pub fn parse_script(text: &str) -> Result<Vec<Parsed>> {
     Script::new(text)?.map(parse_piece).collect()
 }
@@ -107,7 +108,7 @@ pub fn parse_sql_type(text: &str) -> Result<(SqlType, bool)> {
 }
 
 fn parse_piece(piece: Piece) -> Result<Parsed> {
-    let (text, span) = (piece.text().to_string(), piece.span);
+    let span = piece.span;
     let statement = match match_recognize(&piece.tokens) {
         Some(token) => {
             let span = Some(diagnose::span_between(token.span, token.span));
@@ -115,7 +116,7 @@ fn parse_piece(piece: Piece) -> Result<Parsed> {
         }
         None => parse_whole(piece, statements::statement)?,
     };
-    Ok(Parsed { statement, text, span })
+    Ok(Parsed { statement, span })
 }
 
 /// Runs `parse` over all tokens of the piece.

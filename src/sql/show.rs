@@ -93,6 +93,7 @@ pub(super) fn describe(parser: &mut Parser, piece: &Piece) -> Parse<Statement> {
             return Ok(unsupported(parser, &format!("DESCRIBE {kind}"), piece));
         }
     }
-    let extended = more && accept(parser, &["EXTENDED"]);
-    Ok(Statement::Describe { name: object_name(parser, "the name of a table or view")?, extended })
+    // There is nothing more to tell: DESCRIBE tells all.
+    let _ = more && accept(parser, &["EXTENDED"]);
+    Ok(Statement::Describe { name: object_name(parser, "the name of a table or view")? })
 }

@@ -10,8 +10,6 @@ use crate::types::SqlType;
 pub struct Parsed {
     /// What it says.
     pub statement: Statement,
-    /// Its text, without the closing semicolon.
-    pub text: String,
     /// Where it stands in the script.
     pub span: Span,
 }
@@ -108,8 +106,6 @@ pub enum Statement {
     Describe {
         /// The table or view.
         name: ObjectName,
-        /// `EXTENDED`
-        extended: bool,
     },
     /// `DESCRIBE {CATALOG | DATABASE} name`
     DescribeSpace {
@@ -376,8 +372,6 @@ pub struct Insert {
     pub overwrite: bool,
     /// What is written.
     pub source: Box<Query>,
-    /// The statement's text.
-    pub text: String,
     /// `ON CONFLICT DO { DEDUPLICATE | ERROR | NOTHING }`, the last word upper case.
     pub on_conflict: Option<String>,
     /// `/*+ OPTIONS('key' = 'value') */` behind the target.

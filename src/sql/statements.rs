@@ -48,17 +48,16 @@ pub(super) fn statement(parser: &mut Parser, piece: &Piece) -> Parse<Statement> 
     };
     match word.as_str() {
         "SELECT" | "WITH" | "VALUES" => Ok(Statement::Query(query(parser)?)),
-        "INSERT" => Ok(Statement::Insert(Box::new(insert(parser, piece)?))),
+        "INSERT" => Ok(Statement::Insert(Box::new(insert(parser)?))),
         _ => {
-            let start = next_index(parser);
             parser.advance_token();
             match word.as_str() {
                 "CREATE" => create(parser, piece),
                 "ALTER" => alter(parser, piece),
                 "DROP" => drop_object(parser, piece),
-                "EXECUTE" if at(parser, &["INSERT"]) => Ok(Statement::Insert(Box::new(insert(parser, piece)?))),
-                "EXECUTE" => statement_set(parser, piece),
-                "BEGIN" => old_statement_set(parser, piece),
+                "EXECUTE" if at(parser, &["INSERT"]) => Ok(Statement::Insert(Box::new(insert(parser)?))),
+                "EXECUTE" => statement_set(parser),
+                "BEGIN" => old_statement_set(parser),
                 "EXPLAIN" => explain(parser, piece),
                 "SET" => set(parser, piece),
                 "RESET" => reset(parser, piece),
@@ -73,7 +72,6 @@ pub(super) fn statement(parser: &mut Parser, piece: &Piece) -> Parse<Statement> 
                 "CLEAR" => Ok(Statement::Client(ClientCommand::Clear)),
                 "QUIT" | "EXIT" => Ok(Statement::Client(ClientCommand::Quit)),
                 _ => {
-                    debug_assert_eq!(start, parser.get_current_index(), "only the first word is behind us");
                     parser.prev_token();
                     Err(expected(parser, "a statement"))
                 }
@@ -121,8 +119,7 @@ fn as_parser_error(error: Error) -> ParserError {
 }
 
 /// `INSERT {INTO | OVERWRITE} t [hint] [PARTITION (…)] [(columns)] query [ON CONFLICT DO …]`.
-fn insert(parser: &mut Parser, piece: &Piece) -> Parse<Insert> {
-    let start = next_index(parser);
+fn insert(parser: &mut Parser) -> Parse<Insert> {
     require(parser, &["INSERT"])?;
     let Some(mode) = accept_one(parser, &["INTO", "OVERWRITE"]) else {
         return Err(expected(parser, "INTO or OVERWRITE after INSERT"));
@@ -155,8 +152,7 @@ fn insert(parser: &mut Parser, piece: &Piece) -> Parse<Insert> {
         };
         on_conflict = Some(action.to_string());
     }
-    let text = piece.text_between(start, parser.get_current_index() + 1).to_string();
-    Ok(Insert { target, columns, partition, overwrite: mode == "OVERWRITE", source, text, on_conflict, hints })
+    Ok(Insert { target, columns, partition, overwrite: mode == "OVERWRITE", source, on_conflict, hints })
 }
 
 /// `(OPTIONS('k' = 'v'))`, which the hint has become.
@@ -184,22 +180,22 @@ fn query_in_parentheses(parser: &Parser) -> bool {
 }
 
 /// `STATEMENT SET BEGIN … END`; `EXECUTE` is behind us.
-fn statement_set(parser: &mut Parser, piece: &Piece) -> Parse<Statement> {
+fn statement_set(parser: &mut Parser) -> Parse<Statement> {
     if !accept(parser, &["STATEMENT", "SET"]) {
         return Err(expected(parser, "INSERT or STATEMENT SET after EXECUTE"));
     }
     require(parser, &["BEGIN"])?;
-    inserts(parser, piece)
+    inserts(parser)
 }
 
 /// `STATEMENT SET; … END`, the deprecated form; `BEGIN` is behind us.
-fn old_statement_set(parser: &mut Parser, piece: &Piece) -> Parse<Statement> {
+fn old_statement_set(parser: &mut Parser) -> Parse<Statement> {
     require(parser, &["STATEMENT", "SET"])?;
     require_token(parser, &Token::SemiColon)?;
-    inserts(parser, piece)
+    inserts(parser)
 }
 
-fn inserts(parser: &mut Parser, piece: &Piece) -> Parse<Statement> {
+fn inserts(parser: &mut Parser) -> Parse<Statement> {
     let mut inserts = Vec::new();
     loop {
         if accept(parser, &["END"]) {
@@ -208,7 +204,7 @@ fn inserts(parser: &mut Parser, piece: &Piece) -> Parse<Statement> {
         if !at(parser, &["INSERT"]) {
             return Err(expected(parser, "INSERT or END in a statement set"));
         }
-        inserts.push(insert(parser, piece)?);
+        inserts.push(insert(parser)?);
         if !parser.consume_token(&Token::SemiColon) {
             return Err(expected(parser, "';' after an INSERT of a statement set"));
         }
@@ -237,9 +233,9 @@ fn explain(parser: &mut Parser, piece: &Piece) -> Parse<Statement> {
     }
     accept(parser, &["EXECUTE"]);
     let explained = if at(parser, &["INSERT"]) {
-        Statement::Insert(Box::new(insert(parser, piece)?))
+        Statement::Insert(Box::new(insert(parser)?))
     } else if at(parser, &["STATEMENT", "SET"]) {
-        statement_set(parser, piece)?
+        statement_set(parser)?
     } else if token_at(parser, 0, &Token::LParen) || ["SELECT", "WITH", "VALUES"].iter().any(|word| at(parser, &[word]))
     {
         Statement::Query(query(parser)?)

@@ -125,7 +125,7 @@ fn statement_sets_in_both_forms() {
     ] {
         let Statement::StatementSet(inserts) = parse(sql) else { panic!("{sql}") };
         assert_eq!(inserts.len(), 2);
-        assert_eq!(inserts[1].text, "INSERT INTO b SELECT 1");
+        assert_eq!(inserts[1].target.to_string(), "b");
     }
 }
 
@@ -165,8 +165,8 @@ fn small_statements() {
     assert_eq!(shows("SHOW CREATE TABLE a.b"), "CREATE TABLE a.b");
     assert_eq!(shows("SHOW COLUMNS IN t LIKE '%'"), "COLUMNS t %");
     assert_eq!(shows("SHOW CURRENT DATABASE"), "CURRENT DATABASE");
-    assert!(matches!(parse("DESC EXTENDED t"), Statement::Describe { extended: true, .. }));
-    assert!(matches!(parse("DESCRIBE extended"), Statement::Describe { extended: false, .. }));
+    assert!(matches!(parse("DESC EXTENDED t"), Statement::Describe { name } if name.to_string() == "t"));
+    assert!(matches!(parse("DESCRIBE extended"), Statement::Describe { name } if name.to_string() == "extended"));
     assert!(matches!(parse("USE CATALOG c"), Statement::Use { catalog: true, .. }));
     assert!(matches!(parse("USE a.b"), Statement::Use { catalog: false, .. }));
     assert!(matches!(
@@ -571,7 +571,7 @@ fn bounds_hold_without_a_stack_overflow_or_a_hang() {
         }
     }
     let refused = parse_query(&format!("SELECT {}", vec!["a"; 10_000].join("+"))).expect_err("too long");
-    assert!(refused.message().contains("operators in a row"), "{refused}");
+    assert!(refused.message().contains("chains more than"), "{refused}");
     for text in ["SELECT \0 1", "SELECT \u{1} ☃ \u{feff}", "'", "`", "/*", "\u{1f}\u{1f}\u{1f}"] {
         assert!(parse_statement(text).is_err(), "{text:?}");
     }

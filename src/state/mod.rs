@@ -26,5 +26,7 @@ pub use hash::hash_rows;
 pub use key_group::{KeyGroupRange, key_group};
 pub use key_table::KeyTable;
 pub use multiset::Multisets;
-pub use snapshot::{KEY_GROUP_COLUMN, Restored, Scope, Snapshot, TableDelta};
+#[cfg(test)]
+pub use snapshot::KEY_GROUP_COLUMN;
+pub use snapshot::{Restored, Scope, Snapshot, TableDelta};
 pub use sorted_rows::{Position, Row, SortedRows};

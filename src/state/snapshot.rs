@@ -69,11 +69,6 @@ pub struct Restored {
 }
 
 impl Restored {
-    /// Nothing was saved.
-    pub fn empty() -> Restored {
-        Restored::default()
-    }
-
     /// The deltas of one table, oldest first.
     pub fn table<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a TableDelta> {
         self.deltas.iter().filter(move |delta| delta.table == name)

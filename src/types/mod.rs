@@ -2,7 +2,7 @@
 //!
 //! Rows live in Arrow columns, and most SQL types are an Arrow type. What Arrow cannot say (the length of a `CHAR(3)`,
 //! the precision of a `TIMESTAMP(1)`, that a map is a multiset) rides along as field metadata under
-//! [`TYPE_KEY`], so that it survives projections and views and is there when a cell prints.
+//! `sql_type::TYPE_KEY`, so that it survives projections and views and is there when a cell prints.
 
 mod aggregate;
 mod cell;
@@ -20,6 +20,6 @@ pub use join::{JoinKind, NullKeys, SetOperation};
 pub use local_time::LocalTime;
 pub use over::{OverCall, OverFrame};
 pub use rank::{RankFunction, RankInput, SortColumn};
-pub use sql_type::{RowField, SqlType, TYPE_KEY};
+pub use sql_type::{RowField, SqlType};
 pub use time_zone::TimeZone;
 pub use window::{WindowColumn, WindowSpec};

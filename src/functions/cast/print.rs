@@ -79,9 +79,9 @@ pub(in crate::functions) fn printer<'a>(
         SqlType::TinyInt => primitive!(Int8Type, |v, to| write_integer(i64::from(v), to)),
         SqlType::SmallInt => primitive!(Int16Type, |v, to| write_integer(i64::from(v), to)),
         SqlType::Int => primitive!(Int32Type, |v, to| write_integer(i64::from(v), to)),
-        SqlType::BigInt => primitive!(Int64Type, |v, to| write_integer(v, to)),
-        SqlType::Float => primitive!(Float32Type, |v, to| write_float(v, to)),
-        SqlType::Double => primitive!(Float64Type, |v, to| write_double(v, to)),
+        SqlType::BigInt => primitive!(Int64Type, write_integer),
+        SqlType::Float => primitive!(Float32Type, write_float),
+        SqlType::Double => primitive!(Float64Type, write_double),
         SqlType::Decimal(_, scale) => {
             let scale = *scale;
             primitive!(Decimal128Type, |v, to| write_decimal(v, scale, to))

@@ -32,7 +32,7 @@ fn writable(arguments: &Arguments<'_>, index: usize) -> Result<()> {
 }
 
 fn object_type(arguments: &Arguments<'_>) -> Result<(SqlType, bool)> {
-    if arguments.fields.len() % 2 == 0 {
+    if arguments.fields.len().is_multiple_of(2) {
         return Err(Error::sql("JSON_OBJECT needs keys and values in pairs").hint("write 'key' VALUE value"));
     }
     for index in (1..arguments.fields.len()).step_by(2) {

@@ -178,8 +178,10 @@ fn query(call: &Call<'_>) -> Result<ArrayRef> {
         };
         match behaviour {
             "ERROR" => Err(call.error(problem)),
-            "EMPTY ARRAY" => Ok(Some(to.push_str("[]"))),
-            "EMPTY OBJECT" => Ok(Some(to.push_str("{}"))),
+            "EMPTY ARRAY" | "EMPTY OBJECT" => {
+                to.push_str(if behaviour == "EMPTY ARRAY" { "[]" } else { "{}" });
+                Ok(Some(()))
+            }
             "NULL" => Ok(None),
             other => Err(Error::sql(format!("JSON_QUERY does not know {other}"))),
         }

@@ -17,9 +17,12 @@ pub(super) fn entries() -> Vec<Entry> {
     vec![Entry::new(&["printf"], &[&[Text, Many(&Any)]], Typing::Nullable(SqlType::STRING), printf)]
 }
 
+/// Appends the text of a row.
+type WriteText<'a> = Box<dyn FnMut(usize, &mut String) + 'a>;
+
 /// An argument in the forms that conversions want.
 struct Argument<'a> {
-    text: Box<dyn FnMut(usize, &mut String) + 'a>,
+    text: WriteText<'a>,
     array: &'a ArrayRef,
     whole: Option<ArrayRef>,
     double: Option<ArrayRef>,

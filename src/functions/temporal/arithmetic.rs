@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Float64Type, Int32Type, IntervalUnit};
+use arrow::datatypes::{DataType, Float64Type, Int32Type};
 
 use super::calendar::{DAY_SECONDS, SECOND_NANOS, add_months, civil_from_days};
 use super::interval::{Length, Lengths, lengths_to_array};
@@ -170,9 +170,4 @@ fn constant_unit(call: &Call<'_>) -> Result<TimeUnitName> {
         Some(name) => TimeUnitName::parse(name),
         None => Err(Error::sql(format!("{} needs a unit of time", call.name))),
     }
-}
-
-/// Whether an interval column counts months.
-pub(in crate::functions) fn counts_months(data_type: &DataType) -> bool {
-    *data_type == DataType::Interval(IntervalUnit::YearMonth)
 }

@@ -233,7 +233,7 @@ impl Operator for Over {
 
     fn snapshot(&mut self, _at: CheckpointId) -> Result<Snapshot> {
         let base = !std::mem::replace(&mut self.saved, true);
-        let mut tables = self.groups.snapshot(base)?;
+        let mut tables = self.groups.snapshot(base, base)?;
         tables.push(self.waiting.snapshot(WAITING, &self.keys, base)?);
         self.keys.finish_snapshot();
         tables.push(self.history.snapshot(base)?);

@@ -10,7 +10,7 @@ use super::job::{Changes, Job};
 use super::options::SessionOptions;
 use super::{alter, databases, show, tables};
 use crate::catalog::{Catalog, QualifiedName, Relation};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{FunctionContext, FunctionSet};
 use crate::limits::STACK_BYTES;
 use crate::plan::stream::StreamGraph;
@@ -171,16 +171,28 @@ impl Session {
     /// Everything but waiting: what is planned is consistent with one state of the session.
     fn start(&self, sql: &str) -> Result<Outcome> {
         let parsed = sql::parse_statement(sql)?;
+        let place = Some(parsed.span);
+        // An error that knows no better place is at least one of this statement.
+        self.run(parsed.statement).map_err(|error| if error.kind() == ErrorKind::Sql { error.at(place) } else { error })
+    }
+
+    fn run(&self, statement: Statement) -> Result<Outcome> {
         let mut state = self.lock();
         let done = |text: &str| Ok(Outcome::Done(text.to_string()));
-        match parsed.statement {
+        match statement {
             Statement::Query(query) => {
                 let graph = self.planner(&state, |planner| planner.query(&query))?;
                 self.run_query(&state, graph)
             }
             Statement::Insert(insert) => self.run_inserts(&mut state, std::slice::from_ref(&*insert)),
             Statement::StatementSet(inserts) => self.run_inserts(&mut state, &inserts),
-            Statement::Explain { statement, .. } => self.explain(&state, *statement),
+            Statement::Explain { details, statement } => {
+                if details.iter().any(|detail| detail == "JSON_EXECUTION_PLAN") {
+                    return Err(Error::sql("EXPLAIN JSON_EXECUTION_PLAN is not supported yet")
+                        .hint("EXPLAIN alone shows the plan with all that is known of it"));
+                }
+                self.explain(&state, *statement)
+            }
             Statement::Set { entry: Some((key, value)) } => {
                 state.options.set(&key, &value)?;
                 done("Option set")
@@ -194,9 +206,7 @@ impl Session {
                 let functions = self.functions(&state)?;
                 show::show(&state, &functions, &what, &|view| self.view_columns(&state, view))
             }
-            Statement::Describe { name, .. } => {
-                describe::describe(&state, &name, &|view| self.view_columns(&state, view))
-            }
+            Statement::Describe { name } => describe::describe(&state, &name, &|view| self.view_columns(&state, view)),
             Statement::DescribeSpace { catalog, name, extended } => {
                 databases::describe(&state, catalog, &name, extended)
             }
