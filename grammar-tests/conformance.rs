@@ -59,12 +59,19 @@ fn refresh(records: &BTreeMap<String, Record>, known: &BTreeMap<String, String>)
         let first: String = record.message.lines().next().unwrap_or_default().chars().take(REASON_CHARACTERS).collect();
         let fresh = match first.as_str() {
             text if text.starts_with("an error was expected") => "Flink refuses this; Ebbflow answers it".to_string(),
-            text if text.starts_with("error") || !record.message.contains('\n') => first,
+            text if text.starts_with("error") || !record.message.contains('\n') => without_paths(text),
             _ => "other rows".to_string(),
         };
         text += &format!("{key}  {}\n", known.get(key).unwrap_or(&fresh));
     }
     std::fs::write(list(), text).expect("the list can be written");
+}
+
+/// A message without places on this machine: words that are absolute paths become `…`.
+fn without_paths(text: &str) -> String {
+    let word =
+        |word: &str| if word.trim_start_matches('\'').starts_with('/') { "…".into() } else { word.to_string() };
+    text.split(' ').map(word).collect::<Vec<String>>().join(" ")
 }
 
 #[test]
