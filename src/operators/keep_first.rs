@@ -1,8 +1,8 @@
 //! Deduplication that keeps the first row of each key by event time.
 //!
 //! A row waits until the watermark has passed it: until then one with an earlier time may come in its place. Then it is
-//! told, once and for all; whatever comes later for its key is passed over, and a row that comes after the watermark has
-//! passed its time is late. Of rows of equal time the one that came first is kept.
+//! told, once and for all; whatever comes later for its key is passed over, and a row from before the watermark is
+//! late (not one of its very moment, as in Flink). Of rows of equal time the one that came first is kept.
 
 use std::collections::BTreeSet;
 
@@ -119,7 +119,7 @@ impl Operator for KeepFirst {
             if self.done[place] {
                 continue;
             }
-            if time <= self.watermark.0 {
+            if time < self.watermark.0 {
                 self.late += 1;
                 continue;
             }
@@ -223,7 +223,7 @@ impl Operator for KeepFirst {
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        vec![("keys", self.keys.len() as u64), ("late_rows_dropped", self.late)]
+        vec![("keys", self.keys.len() as u64), ("late_rows", self.late)]
     }
 }
 
@@ -249,10 +249,10 @@ mod tests {
             operator.on_watermark(Watermark(4), &mut out).unwrap();
             check(&emitted(&mut out), "+I[a, 3, 3, 1]\n+I[b, 4, 2, 1]\nW 4");
             // Later rows of a told key are nothing; a late row of a new one is counted.
-            feed(&mut operator, &input("+I a 8 6\n+I c 4 7\n+I d 10 8"), size, &mut out);
+            feed(&mut operator, &input("+I a 8 6\n+I c 3 7\n+I d 10 8"), size, &mut out);
             operator.on_watermark(Watermark::MAX, &mut out).unwrap();
             check(&emitted(&mut out), "+I[NULL, 9, 5, 1]\n+I[d, 10, 8, 1]\nW 9223372036854775807");
-            assert_eq!(operator.counters(), [("keys", 4), ("late_rows_dropped", 1)]);
+            assert_eq!(operator.counters(), [("keys", 4), ("late_rows", 1)]);
         }
     }
 
@@ -267,7 +267,7 @@ mod tests {
         emitted(&mut out);
         let (mut second, mut out) = (operator(), Output::default());
         second.restore(saved(&snapshots)).unwrap();
-        feed(&mut second, &input("+I a 8 5\n+I d 6 6\n+I c 10 7"), 9, &mut out);
+        feed(&mut second, &input("+I a 8 5\n+I d 5 6\n+I c 10 7"), 9, &mut out);
         second.on_watermark(Watermark(30), &mut out).unwrap();
         check(&emitted(&mut out), "+I[c, 9, 4, 1]\n+I[b, 15, 3, 1]\nW 30");
     }

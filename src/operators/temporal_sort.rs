@@ -114,7 +114,7 @@ impl Operator for TemporalSort {
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        vec![("late_rows_dropped", self.late)]
+        vec![("late_rows", self.late)]
     }
 }
 
@@ -139,7 +139,7 @@ mod tests {
             first.on_watermark(Watermark(5), &mut out).unwrap();
             check(&emitted(&mut out), "+I[3, 7]\n+I[3, 2]\n+I[3, NULL]\n+I[5, 1]\nW 5");
             feed(&mut first, &changes(&input, "+I 5 3\n+I 6 4"), size, &mut out);
-            assert_eq!(first.counters(), [("late_rows_dropped", 1)]);
+            assert_eq!(first.counters(), [("late_rows", 1)]);
             snapshots.push(first.snapshot(2).unwrap());
             let (mut second, mut out) = (operator(), Output::default());
             second.restore(saved(&snapshots)).unwrap();

@@ -179,7 +179,7 @@ impl Operator for WindowRank {
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        vec![("partitions", self.keys.len() as u64), ("late_rows_dropped", self.late)]
+        vec![("partitions", self.keys.len() as u64), ("late_rows", self.late)]
     }
 }
 
@@ -237,7 +237,7 @@ mod tests {
         let mut snapshots = vec![first.snapshot(1).unwrap()];
         first.on_watermark(Watermark(9), &mut out).unwrap();
         feed(&mut first, &changes(&input, "+I 10 20 z 9\n+I 0 10 y 9"), 3, &mut out);
-        assert_eq!(first.counters(), [("partitions", 1), ("late_rows_dropped", 1)]);
+        assert_eq!(first.counters(), [("partitions", 1), ("late_rows", 1)]);
         snapshots.push(first.snapshot(2).unwrap());
         let mut out = Output::default();
         let mut second = operator(RankFunction::RowNumber, (1, 1), false);

@@ -258,6 +258,6 @@ impl Operator for Over {
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        vec![("partitions", self.groups.keys.len() as u64), ("late_rows_dropped", self.late)]
+        vec![("partitions", self.groups.keys.len() as u64), ("late_rows", self.late)]
     }
 }

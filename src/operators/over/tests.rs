@@ -54,7 +54,7 @@ fn rows_come_out_by_time_with_what_was_before_them() {
         feed(&mut operator, &changes(&input, "+I a 4 9\n+I a 7 9"), size, &mut out);
         operator.on_watermark(Watermark::MAX, &mut out).unwrap();
         check(&emitted(&mut out), "+I[a, 7, 9, 3, 13, 1, 1, 3]\n+I[a, 9, 4, 2, 13, 4, 3, 2]\nW 9223372036854775807");
-        assert_eq!(operator.counters()[1], ("late_rows_dropped", 1));
+        assert_eq!(operator.counters()[1], ("late_rows", 1));
     }
 }
 
