@@ -58,7 +58,7 @@ pub(super) fn statement(parser: &mut Parser, piece: &Piece) -> Parse<Statement> 
                 "EXECUTE" if at(parser, &["INSERT"]) => Ok(Statement::Insert(Box::new(insert(parser)?))),
                 "EXECUTE" => statement_set(parser),
                 "BEGIN" => old_statement_set(parser),
-                "EXPLAIN" => explain(parser, piece),
+                "EXPLAIN" => explain(parser),
                 "SET" => set(parser, piece),
                 "RESET" => reset(parser, piece),
                 "SHOW" => show::show(parser, piece),
@@ -220,7 +220,7 @@ fn inserts(parser: &mut Parser) -> Parse<Statement> {
 }
 
 /// `[detail, … | PLAN FOR] statement`.
-fn explain(parser: &mut Parser, piece: &Piece) -> Parse<Statement> {
+fn explain(parser: &mut Parser) -> Parse<Statement> {
     let mut details = Vec::new();
     if !accept(parser, &["PLAN", "FOR"]) {
         let known = ["ESTIMATED_COST", "CHANGELOG_MODE", "JSON_EXECUTION_PLAN", "PLAN_ADVICE"];
