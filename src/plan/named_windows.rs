@@ -1,4 +1,5 @@
-//! `OVER (w ORDER BY …)`: a window that adds to a named one, which the binding library would pass over in silence.
+//! Named windows written out: `OVER w`, and `OVER (w ORDER BY …)`, which adds to a named one and which the binding library
+//! would pass over in silence.
 
 use std::ops::ControlFlow;
 
@@ -9,20 +10,28 @@ use sqlparser::ast::{
 /// How many names a name may stand for, one after the other.
 const DEPTH: usize = 16;
 
-/// Writes what a name stands for into each window that adds to it. A name that stands for nothing is left to the
+/// Writes what a name stands for in its place, and into each window that adds to it. A name that stands for nothing is left to the
 /// binding to refuse.
 pub(super) fn resolve(select: &mut Select) {
     let named = select.named_window.clone();
     // Writing never stops early.
     let _ = visit_expressions_mut(select, |expression| {
-        if let Expr::Function(function) = expression
-            && let Some(WindowType::WindowSpec(window)) = &mut function.over
-            && let Some(name) = window.window_name.clone()
-        {
-            match find(&named, &name, DEPTH) {
-                Some(base) => merge(window, base),
-                None => function.over = Some(WindowType::NamedWindow(name)),
+        let Expr::Function(function) = expression else { return ControlFlow::<()>::Continue(()) };
+        match &mut function.over {
+            Some(WindowType::WindowSpec(window)) => {
+                if let Some(name) = window.window_name.clone() {
+                    match find(&named, &name, DEPTH) {
+                        Some(base) => merge(window, base),
+                        None => function.over = Some(WindowType::NamedWindow(name)),
+                    }
+                }
             }
+            Some(WindowType::NamedWindow(name)) => {
+                if let Some(window) = find(&named, name, DEPTH) {
+                    function.over = Some(WindowType::WindowSpec(window));
+                }
+            }
+            None => {}
         }
         ControlFlow::<()>::Continue(())
     });

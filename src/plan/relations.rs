@@ -44,6 +44,9 @@ impl RelationPlanner for WindowFunctions {
             return Ok(RelationPlanning::Original(Box::new(relation)));
         };
         let span = Span::from_ast(name.span());
+        if kind == WindowFunction::Session {
+            return Err(wrap(Error::sql("SESSION windows are not supported yet").at(span).hint("TUMBLE, HOP and CUMULATE are")));
+        }
         let plan = kind.plan(arguments, context, span)?;
         Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, alias.clone()))))
     }

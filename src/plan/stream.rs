@@ -11,6 +11,7 @@ use arrow::datatypes::SchemaRef;
 use datafusion_common::DFSchemaRef;
 use datafusion_expr::Expr;
 
+use super::display;
 use crate::catalog::TableDefinition;
 use crate::changelog::ChangelogMode;
 use crate::types::{
@@ -329,10 +330,47 @@ impl StreamGraph {
     /// In words, what a node's saved state depends on: a plan whose node has the same name and the same words can take
     /// it over, whatever else has changed.
     pub fn fingerprint(&self, id: NodeId) -> String {
+        let words = self.words(id);
+        if self.nodes[id].inputs.is_empty() || matches!(self.nodes[id].kind, NodeKind::Sink { .. }) {
+            return words;
+        }
+        // State over other rows is other state, whatever its types: SUM(x) is not taken over for SUM(x * 2).
+        let mut meanings: Vec<u64> = Vec::with_capacity(id);
+        for below in 0..id {
+            let mut meaning = self.words(below);
+            match &self.nodes[below].kind {
+                NodeKind::Calc { input, condition, projection } => {
+                    let expressions = condition.iter().chain(projection).map(|e| display::expression(e, input));
+                    meaning.extend(expressions.map(|text| format!("; {text}")));
+                }
+                NodeKind::WatermarkAssigner { input, expression, .. } => {
+                    meaning += &display::expression(expression, input);
+                }
+                NodeKind::Join { condition: Some(condition), pairs, .. } => {
+                    meaning += &display::expression(condition, pairs);
+                }
+                NodeKind::Values { rows } => meaning += &format!("{rows:?}"),
+                _ => {}
+            }
+            for edge in &self.nodes[below].inputs {
+                meaning += &format!(" {:016x}", meanings[edge.from]);
+            }
+            meanings.push(xxhash_rust::xxh3::xxh3_64(meaning.as_bytes()));
+        }
+        let inputs = self.nodes[id].inputs.iter().map(|edge| format!("{:016x}", meanings[edge.from]));
+        format!("{words} over {}", inputs.collect::<Vec<_>>().join(" "))
+    }
+
+    /// A node's own parameters, as far as state and meaning depend on them.
+    fn words(&self, id: NodeId) -> String {
         let node = &self.nodes[id];
-        let input = node.inputs.first().map(|edge| &self.nodes[edge.from].schema);
-        let sql_type = |column: &usize| match input {
-            Some(schema) => SqlType::of_field(schema.field(*column)).to_string(),
+        let below = node.inputs.first().map(|edge| &self.nodes[edge.from]);
+        let input = below.map(|node| &node.schema);
+        // A source's columns are known by name; which of them are read depends on who else reads it.
+        let by_name = below.is_some_and(|node| matches!(node.kind, NodeKind::Source { .. }));
+        let sql_type = |column: &usize| match input.map(|schema| schema.field(*column)) {
+            Some(field) if by_name => format!("{} {}", field.name(), SqlType::of_field(field)),
+            Some(field) => SqlType::of_field(field).to_string(),
             None => String::new(),
         };
         let types = |columns: &[usize]| columns.iter().map(sql_type).collect::<Vec<_>>().join(", ");

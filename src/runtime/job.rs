@@ -121,9 +121,9 @@ impl JobHandle {
         }
     }
 
-    /// Whether it has ended.
-    pub fn is_done(&self) -> bool {
-        self.result.borrow().is_some()
+    /// Whether it has ended, and then whether well.
+    pub fn ended(&self) -> Option<bool> {
+        self.result.borrow().as_ref().map(Result::is_ok)
     }
 
     /// The sums so far.
@@ -157,7 +157,7 @@ impl JobHandle {
         {
             return answer;
         }
-        if !self.is_done() {
+        if self.ended().is_none() {
             return Err(Error::external(true, "the job failed while the checkpoint was under way"));
         }
         // The job has ended meanwhile; its last checkpoint holds everything.

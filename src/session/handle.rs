@@ -92,17 +92,13 @@ impl Session {
             .collect())
     }
 
-    /// Runs one statement. Spans in its error are relative to `sql`.
+    /// Runs one statement. Spans in its error are relative to `sql`. An `INSERT` is answered with its running job; the
+    /// shell waits for it where `table.dml-sync` asks for that.
     ///
     /// # Errors
     /// Whatever is wrong with it.
     pub async fn execute(&self, sql: &str) -> Result<Outcome> {
-        let outcome = on_a_deep_stack(|| self.start(sql))??;
-        let wait = self.lock().options.boolean("table.dml-sync")?;
-        if wait && let Outcome::Job(job) = &outcome {
-            job.wait().await?;
-        }
-        Ok(outcome)
+        on_a_deep_stack(|| self.start(sql))?
     }
 
     /// Runs a query.

@@ -66,9 +66,13 @@ impl Job {
         self.handle.name()
     }
 
-    /// `RUNNING` or `FINISHED`.
+    /// `RUNNING`, `FINISHED` or `FAILED`.
     pub fn status(&self) -> &'static str {
-        if self.handle.is_done() { "FINISHED" } else { "RUNNING" }
+        match self.handle.ended() {
+            None => "RUNNING",
+            Some(true) => "FINISHED",
+            Some(false) => "FAILED",
+        }
     }
 
     /// Waits for the end; the first failure is the answer. May be called by several.

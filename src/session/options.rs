@@ -21,7 +21,7 @@ pub(super) const KNOWN: &[(&str, &str, &str)] = &[
         "a watermark is emitted when event time has moved by more than this",
     ),
     ("table.local-time-zone", "UTC", "zone in which TIMESTAMP_LTZ is shown and cast"),
-    ("table.dml-sync", "false", "'true': INSERT returns when its job has ended"),
+    ("table.dml-sync", "false", "'true': a script waits for an INSERT's job before its next statement"),
     ("table.exec.mini-batch.enabled", "false", "aggregates emit net changes per bundle instead of every change"),
     ("table.exec.mini-batch.allow-latency", "0 ms", "a bundle closes after this time"),
     ("table.exec.mini-batch.size", "-1", "a bundle closes after so many rows"),

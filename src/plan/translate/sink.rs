@@ -104,6 +104,10 @@ impl Translation<'_> {
     /// # Errors
     /// If the query emits kinds that the sink cannot take: names the cause and two ways out.
     fn check_mode(&self, input: NodeId, table: &TableDefinition, accepts: ChangelogMode) -> Result<()> {
+        if self.settings.batch {
+            // What goes out is folded first: only final rows leave.
+            return Ok(());
+        }
         let mode = self.node(input).mode;
         let wanted = if accepts.is_upsert() { mode.without(Kind::UpdateBefore) } else { mode };
         let refused: Vec<&str> = [Kind::UpdateAfter, Kind::Delete]
