@@ -9,8 +9,10 @@
 //! A bundle closes when it has as many rows as configured, when its first row is old enough, before a barrier, and at
 //! the end. A watermark waits for the open bundle: the rows behind it in the bundle are not late for anybody.
 
-use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
+use std::sync::Arc;
+
+use arrow::array::{RecordBatch, RecordBatchOptions};
+use arrow::datatypes::{Schema, SchemaRef};
 
 use super::aggregate::{Action, GroupTable};
 use super::images::Images;
@@ -72,6 +74,7 @@ pub struct GroupAggregate {
     saved: bool,
     delta_rows: usize,
     key_groups: KeyGroupRange,
+    answers_nothing: bool,
 }
 
 impl GroupAggregate {
@@ -98,7 +101,27 @@ impl GroupAggregate {
             saved: false,
             delta_rows: 0,
             key_groups: parameters.key_groups,
+            answers_nothing: false,
         })
+    }
+
+    /// The answer over no rows at all is a row too, as of a global aggregate over a bounded input: `COUNT(*)` is 0.
+    #[must_use]
+    pub fn answering_nothing(mut self) -> GroupAggregate {
+        self.answers_nothing = true;
+        self
+    }
+
+    /// The row of a group without rows.
+    fn answer_nothing(&mut self, out: &mut Output) -> Result<()> {
+        let options = RecordBatchOptions::new().with_row_count(Some(1));
+        let nothing = RecordBatch::try_new_with_options(Arc::new(Schema::empty()), Vec::new(), &options)?;
+        self.table.assign(&nothing)?;
+        let slots = self.table.keys.live_slots();
+        let columns = self.table.evaluate(&slots)?;
+        slots.into_iter().for_each(|slot| self.table.remove(slot));
+        out.changes(ChangeBatch::inserts(RecordBatch::try_new(Arc::clone(&self.output), columns)?));
+        Ok(())
     }
 
     fn every_change(&mut self, batch: &ChangeBatch, out: &mut Output) -> Result<()> {
@@ -261,7 +284,8 @@ impl Operator for GroupAggregate {
     }
 
     fn on_end(&mut self, _port: Port, out: &mut Output) -> Result<()> {
-        self.close_bundle(out)
+        self.close_bundle(out)?;
+        if self.answers_nothing && self.table.keys.len() == 0 { self.answer_nothing(out) } else { Ok(()) }
     }
 
     fn snapshot(&mut self, _at: CheckpointId) -> Result<Snapshot> {

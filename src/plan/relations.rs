@@ -45,7 +45,9 @@ impl RelationPlanner for WindowFunctions {
         };
         let span = Span::from_ast(name.span());
         if kind == WindowFunction::Session {
-            return Err(wrap(Error::sql("SESSION windows are not supported yet").at(span).hint("TUMBLE, HOP and CUMULATE are")));
+            return Err(wrap(
+                Error::sql("SESSION windows are not supported yet").at(span).hint("TUMBLE, HOP and CUMULATE are"),
+            ));
         }
         let plan = kind.plan(arguments, context, span)?;
         Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, alias.clone()))))

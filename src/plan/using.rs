@@ -1,7 +1,8 @@
-//! The merged columns of `RIGHT` and `FULL JOIN … USING`.
+//! The merged columns of `JOIN … USING`.
 //!
 //! The binding library reads such a column from the left table, where it is NULL beside rows that only the right one
-//! has. Before binding, its name is replaced by what it stands for:
+//! has; and in a subquery it takes an outer table's column of that name before the merged one. Before binding, the name
+//! is replaced by what it stands for:
 //!
 //! ```text
 //! SELECT k, x FROM a FULL JOIN b USING (k)   →   SELECT COALESCE(a.k, b.k) AS k, x FROM a FULL JOIN b USING (k)
@@ -50,6 +51,7 @@ fn replace_in_select(select: &mut Select) -> Result<()> {
     for table in &select.from {
         merged.append(&mut merged_by(table)?);
     }
+    let outer = select.from.iter().flat_map(|table| &table.joins).any(keeps_right_rows);
     if merged.is_empty() {
         return Ok(());
     }
@@ -58,7 +60,7 @@ fn replace_in_select(select: &mut Select) -> Result<()> {
             SelectItem::UnnamedExpr(Expr::Identifier(name)) if merged.contains_key(&name.value) => {
                 *item = SelectItem::ExprWithAlias { expr: merged[&name.value].clone(), alias: name.clone() };
             }
-            SelectItem::Wildcard(_) => {
+            SelectItem::Wildcard(_) if outer => {
                 return Err(Error::sql("'*' over RIGHT or FULL JOIN with USING is not supported yet")
                     .at(Span::from_ast(item.span()))
                     .hint("name the columns"));
@@ -112,7 +114,13 @@ impl VisitorMut for Replacer<'_> {
     }
 }
 
-/// The merged columns that are not simply the left table's.
+/// Whether rows of the right table come without one of the left.
+fn keeps_right_rows(join: &sqlparser::ast::Join) -> bool {
+    use JoinOperator::*;
+    matches!(join.join_operator, Right(_) | RightOuter(_) | FullOuter(_))
+}
+
+/// What merged columns stand for, where that can be told.
 fn merged_by(table: &TableWithJoins) -> Result<Merged> {
     use JoinOperator::*;
     let mut merged = Merged::new();
@@ -126,7 +134,17 @@ fn merged_by(table: &TableWithJoins) -> Result<Merged> {
             | LeftOuter(JoinConstraint::Using(columns)) => {
                 let again = columns.iter().any(|column| merged.contains_key(&last_part(column).value));
                 if again {
-                    return Err(untold(&join.relation, "its column was merged by an outer join before"));
+                    let left_only = table.joins[..place].iter().all(|join| !keeps_right_rows(join));
+                    match left_only {
+                        true => continue,
+                        false => return Err(untold(&join.relation, "its column was merged by an outer join before")),
+                    }
+                }
+                if let Some(left) = table_name(&table.relation).filter(|_| place == 0) {
+                    for column in columns.iter().map(last_part) {
+                        let of_left = Expr::CompoundIdentifier(vec![left.clone(), column.clone()]);
+                        merged.insert(column.value.clone(), of_left);
+                    }
                 }
                 continue;
             }

@@ -57,7 +57,7 @@ pub fn operator(
             Box::new(WatermarkAssigner::new(*column, compile(expression, input)?, config.watermark_interval_ms))
         }
         NodeKind::GroupAggregate { keys, aggregates, append_only_input, emit_update_before, mini_batch, ttl_ms } => {
-            Box::new(GroupAggregate::new(GroupAggregateParameters {
+            let aggregate = GroupAggregate::new(GroupAggregateParameters {
                 input: input()?,
                 output,
                 keys: keys.clone(),
@@ -67,7 +67,9 @@ pub fn operator(
                 mini_batch: *mini_batch,
                 ttl_ms: *ttl_ms,
                 key_groups,
-            })?)
+            })?;
+            let global = config.batch && keys.is_empty();
+            Box::new(if global { aggregate.answering_nothing() } else { aggregate })
         }
         NodeKind::WindowAggregate { keys, time, window, local, window_columns, aggregates, append_only_input } => {
             Box::new(WindowAggregate::new(WindowAggregateParameters {

@@ -45,8 +45,9 @@ pub fn cast_function(
 ) -> Result<Option<Arc<ScalarUDF>>> {
     let source = SqlType::of_field(from);
     allowed::check(&source, to)?;
-    let widening = source.is_integer() && matches!(to, SqlType::Double) || source == *to;
-    if widening && !try_cast && to.to_field("", true).metadata().is_empty() {
+    // Any cast that changes the type is ours: the library's own would leave no trace in an expression's name, and two
+    // aggregates that differ only in a cast would have one name.
+    if source == *to && !try_cast && to.to_field("", true).metadata().is_empty() {
         return Ok(None);
     }
     let name = if try_cast { "flink_try_cast" } else { "flink_cast" };

@@ -200,14 +200,32 @@ impl Translation<'_> {
     fn joins_windows(&self, sides: &Sides<'_>, inputs: [NodeId; 2]) -> bool {
         let which = |port: usize, expression: &Expr| {
             let column = column_index(expression, sides.inputs[port].schema())?;
-            let windows = self.windows.get(&inputs[port])?;
-            windows.columns.iter().find(|(index, _)| *index == column).map(|(_, which)| *which)
+            self.window_column(inputs[port], column)
         };
         let joins = |wanted: WindowColumn| {
             sides.on.iter().any(|(left, right)| which(0, left) == Some(wanted) && which(1, right) == Some(wanted))
         };
         let same = self.window_of(inputs[0]).is_some_and(|window| Some(window) == self.window_of(inputs[1]));
         same && joins(WindowColumn::Start) && joins(WindowColumn::End)
+    }
+
+    /// Which bound of its window a column holds, also behind inner window joins.
+    fn window_column(&self, id: NodeId, column: usize) -> Option<WindowColumn> {
+        let own = self.windows.get(&id).and_then(|windows| windows.columns.iter().find(|(index, _)| *index == column));
+        if let Some((_, which)) = own {
+            return Some(*which);
+        }
+        let node = self.node(id);
+        match &node.kind {
+            NodeKind::Join { sides, .. } => match column.checked_sub(sides[0].width) {
+                None => self.window_column(node.inputs[0].from, column),
+                Some(column) => self.window_column(node.inputs[1].from, column),
+            },
+            NodeKind::Calc { input, projection, .. } => {
+                self.window_column(node.inputs[0].from, column_index(projection.get(column)?, input)?)
+            }
+            _ => None,
+        }
     }
 
     /// The windows that a node's rows were put in.
@@ -222,6 +240,10 @@ impl Translation<'_> {
             }
             match self.node(id).inputs.as_slice() {
                 [only] => id = only.from,
+                [left, right] if matches!(self.node(id).kind, NodeKind::Join { .. }) => {
+                    let window = self.window_of(left.from)?;
+                    return (self.window_of(right.from) == Some(window)).then_some(window);
+                }
                 _ => return None,
             }
         }
