@@ -25,7 +25,7 @@ use super::error::unwrap;
 use super::subqueries::NullAwareAntiJoin;
 use crate::error::Result;
 
-/// The plan, simplified.
+/// The plan after the optimizer rules.
 pub(super) fn optimize(plan: LogicalPlan) -> Result<LogicalPlan> {
     let rules: Vec<Arc<dyn OptimizerRule + Send + Sync>> = vec![
         Arc::new(OptimizeUnions::new()),
