@@ -140,7 +140,8 @@ impl Coordinator {
             tokio::select! {
                 biased;
                 report = self.reports.recv() => match report {
-                    None => return Err(Error::bug("all tasks are gone before the job's end")),
+                    // All tasks are gone: one has failed, and whoever joins them has its error.
+                    None => std::future::pending().await,
                     Some(Report::Ended) => progress.ended += 1,
                     Some(Report::Ack(ack)) => {
                         if self.acknowledge(&mut progress, *ack)

@@ -307,11 +307,13 @@ impl Run {
                 tokio::select! {
                     biased;
                     () = cancelled(&mut self.cancelled) => break Err(Error::cancelled()),
-                    Some(ended) = tasks.join_next() => match ended {
-                        Ok(Ok(Exit::Done | Exit::Disconnected)) => {}
-                        Ok(Ok(Exit::Unwanted)) => break Err(Error::cancelled()),
-                        Ok(Err(error)) => break Err(error),
-                        Err(error) => break Err(join_error(error)),
+                    ended = tasks.join_next() => match ended {
+                        Some(Ok(Ok(Exit::Done | Exit::Disconnected))) => {}
+                        Some(Ok(Ok(Exit::Unwanted))) => break Err(Error::cancelled()),
+                        Some(Ok(Err(error))) => break Err(error),
+                        Some(Err(error)) => break Err(join_error(error)),
+                        // Tasks wait for the coordinator when they are done, and it for them.
+                        None => break Err(Error::bug("all tasks are gone before the job's end")),
                     },
                     () = unwanted(self.sender.as_ref()) => break Err(Error::cancelled()),
                     ending = &mut coordinator => break ending,

@@ -341,8 +341,14 @@ async fn killed_at_any_time_and_restored_at_any_parallelism_every_change_is_ther
                 break;
             }
             job.handle.cancel();
-            let ended = job.handle.wait().await.map(|_| ());
-            assert!(ended.as_ref().is_err_and(|error| error.kind() == ErrorKind::Cancelled), "{ended:?}");
+            match job.handle.wait().await {
+                // It came to its end between the time's running out and the cancellation.
+                Ok(report) => {
+                    restored.extend(report.restored_from);
+                    break;
+                }
+                Err(error) => assert_eq!(error.kind(), ErrorKind::Cancelled, "{error}"),
+            }
             // What is visible at any time is a union of whole checkpoints.
             visible(&world);
         }
@@ -508,6 +514,8 @@ async fn checkpoints_that_are_given_up_or_not_aligned_lose_nothing() {
 async fn too_many_given_up_checkpoints_are_a_failure() {
     let (world, directory) = (Arc::new(World::default()), TempDir::new().unwrap());
     world.slow_ms.store(5, Ordering::Relaxed);
+    // On a busy machine some checkpoints are in time: there must always be another one.
+    world.endless.store(1, Ordering::Relaxed);
     let mut config = config(&world, Some(&directory), 2);
     config.checkpoint.as_mut().unwrap().timeout = Duration::from_millis(2);
     let error = start(to_sink(), config).unwrap().handle.wait().await.unwrap_err();
