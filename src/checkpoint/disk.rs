@@ -7,6 +7,9 @@ use std::path::Path;
 
 use crate::crash::crash_point;
 
+/// Bytes of a file that are read at a time: they stay in the processor's cache.
+const PIECE: usize = 128 << 10;
+
 /// Crash points inside one write: half written, and written but not synced.
 #[derive(Debug, Clone, Copy)]
 pub struct WritePoints {
@@ -47,6 +50,15 @@ pub trait Disk: Send + Sync {
     /// # Errors
     /// If it cannot be read.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
+
+    /// The whole contents, piece by piece: for files that need not be held.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    fn read_pieces(&self, path: &Path, see: &mut dyn FnMut(&[u8])) -> io::Result<()> {
+        see(&self.read(path)?);
+        Ok(())
+    }
 
     /// `length` bytes from `offset`.
     ///
@@ -116,6 +128,19 @@ impl Disk for LocalDisk {
 
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         fs::read(path)
+    }
+
+    fn read_pieces(&self, path: &Path, see: &mut dyn FnMut(&[u8])) -> io::Result<()> {
+        let mut file = File::open(path)?;
+        let mut piece = vec![0; PIECE];
+        loop {
+            match file.read(&mut piece) {
+                Ok(0) => return Ok(()),
+                Ok(length) => see(&piece[..length]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     fn read_range(&self, path: &Path, offset: u64, length: u64) -> io::Result<Vec<u8>> {

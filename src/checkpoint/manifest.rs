@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
 use crate::error::{Error, Result};
 use crate::state::Scope;
@@ -210,6 +210,22 @@ pub enum Damage {
 /// The checksum of bytes as it stands in manifests.
 pub fn checksum(bytes: &[u8]) -> String {
     format!("{:016x}", xxh3_64(bytes))
+}
+
+/// The [`checksum`] of bytes that come in pieces.
+#[derive(Default)]
+pub struct RunningChecksum(Xxh3Default);
+
+impl RunningChecksum {
+    /// The next piece.
+    pub fn add(&mut self, piece: &[u8]) {
+        self.0.update(piece);
+    }
+
+    /// The checksum of all pieces.
+    pub fn finish(&self) -> String {
+        format!("{:016x}", self.0.digest())
+    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! State tables as bytes: Arrow IPC streams, compressed with LZ4, and the merging of deltas into a base.
+//! State tables as bytes: Arrow IPC streams, numbers narrowed and texts compressed, and the merging of deltas into a
+//! base.
 
 use std::collections::HashSet;
 use std::io::Cursor;
@@ -10,8 +11,12 @@ use arrow::ipc::reader::StreamReader;
 use arrow::ipc::writer::{IpcWriteOptions, StreamWriter};
 use arrow::row::{RowConverter, SortField};
 
+use super::narrow::{narrow, widen};
 use crate::error::{Error, Result};
 use crate::state::{Scope, Snapshot, TableDelta};
+
+/// Room for what stands around the columns of a stream.
+const ENVELOPE: usize = 4 << 10;
 
 /// A table's changes as bytes, ready to be written.
 #[derive(Debug)]
@@ -63,10 +68,15 @@ pub fn encode_snapshot(operator: &str, subtask: usize, snapshot: Snapshot) -> Re
 }
 
 fn encode_rows(rows: &RecordBatch) -> Result<EncodedRows> {
-    // Not zstd, which makes it smaller, but with work that is taken from the job's own cores.
-    let options = IpcWriteOptions::default().try_with_compression(Some(CompressionType::LZ4_FRAME))?;
-    let mut writer = StreamWriter::try_new_with_options(Vec::new(), &rows.schema(), options)?;
-    writer.write(rows)?;
+    let rows = narrow(rows)?;
+    // Not zstd, which makes texts smaller, but with work that is taken from the job's own cores; nor anything for
+    // numbers alone, which are narrow already.
+    let texts = rows.columns().iter().any(|column| !column.data_type().is_primitive());
+    let compression = texts.then_some(CompressionType::LZ4_FRAME);
+    let options = IpcWriteOptions::default().try_with_compression(compression)?;
+    let buffer = Vec::with_capacity(rows.get_array_memory_size() + ENVELOPE);
+    let mut writer = StreamWriter::try_new_with_options(buffer, &rows.schema(), options)?;
+    writer.write(&rows)?;
     let bytes = writer.into_inner()?;
     Ok(EncodedRows { bytes, rows: rows.num_rows() as u64 })
 }
@@ -81,8 +91,8 @@ pub fn decode_rows(bytes: Vec<u8>) -> Result<RecordBatch> {
     let schema = reader.schema();
     let batches = reader.collect::<Result<Vec<_>, _>>().map_err(damaged)?;
     match <[RecordBatch; 1]>::try_from(batches) {
-        Ok([rows]) => Ok(rows),
-        Err(batches) => concat_batches(&schema, &batches).map_err(damaged),
+        Ok([rows]) => widen(&rows),
+        Err(batches) => widen(&concat_batches(&schema, &batches).map_err(damaged)?),
     }
 }
 

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use super::disk::{Disk, WritePoints};
 use super::lease::Lease;
-use super::manifest::{Chain, Manifest, Piece, Section, checksum};
+use super::manifest::{Chain, Manifest, Piece, RunningChecksum, Section, checksum};
 use super::recovery::{self, Found};
 use super::state_file::{EncodedDelta, EncodedRows, decode_rows, encode_snapshot, merge};
 use crate::crash::crash_point;
@@ -180,7 +180,7 @@ impl Store {
             shared_pieces.push((key, chain, piece));
         }
         if !shared.is_empty() {
-            let file = self.write_file(id, &shared)?;
+            let (file, _) = self.write_file(id, &shared)?;
             for (_, _, piece) in &mut shared_pieces {
                 piece.sections_mut().filter(|section| section.file.is_empty()).for_each(|s| s.file.clone_from(&file));
             }
@@ -335,12 +335,12 @@ impl Store {
     }
 
     fn write_own(&mut self, id: u64, rows: &EncodedRows) -> Result<Section> {
-        let file = self.write_file(id, &rows.bytes)?;
-        Ok(Section { file, offset: 0, length: rows.bytes.len() as u64, xxh3: checksum(&rows.bytes), rows: rows.rows })
+        let (file, xxh3) = self.write_file(id, &rows.bytes)?;
+        Ok(Section { file, offset: 0, length: rows.bytes.len() as u64, xxh3, rows: rows.rows })
     }
 
-    /// Writes a new state file under a name that was never used, and reads it back.
-    fn write_file(&mut self, id: u64, bytes: &[u8]) -> Result<String> {
+    /// Writes a new state file under a name that was never used, and reads it back. Gives its name and checksum.
+    fn write_file(&mut self, id: u64, bytes: &[u8]) -> Result<(String, String)> {
         let file = loop {
             self.next_file += 1;
             let file = format!("state/{id:012}-{}-{}.arrow", self.lease.incarnation(), self.next_file);
@@ -349,8 +349,9 @@ impl Store {
             }
         };
         self.write(&file, bytes, STATE_POINTS)?;
-        self.verify(&file, bytes)?;
-        Ok(file)
+        let written = checksum(bytes);
+        self.verify(&file, &written)?;
+        Ok((file, written))
     }
 
     /// Writes a file under a temporary name, verifies it and moves it to its own name, durably.
@@ -358,17 +359,19 @@ impl Store {
         let temporary = format!("{name}.tmp");
         self.write(&temporary, bytes, MANIFEST_POINTS)?;
         crash_point("manifest_temporary_synced");
-        self.verify(&temporary, bytes)?;
+        self.verify(&temporary, &checksum(bytes))?;
         let (from, to) = (self.directory.join(&temporary), self.directory.join(name));
         self.disk.rename(&from, &to).map_err(|error| Error::io("rename", &from, &error))?;
         crash_point("manifest_renamed");
         self.sync(&self.directory)
     }
 
-    fn verify(&self, name: &str, bytes: &[u8]) -> Result<()> {
+    fn verify(&self, name: &str, written: &str) -> Result<()> {
         let path = self.directory.join(name);
-        let read = self.disk.read(&path).map_err(|error| Error::io("read back", &path, &error))?;
-        if checksum(&read) != checksum(bytes) {
+        let mut read = RunningChecksum::default();
+        let pieces = self.disk.read_pieces(&path, &mut |piece| read.add(piece));
+        pieces.map_err(|error| Error::io("read back", &path, &error))?;
+        if read.finish() != written {
             let what = format!("'{}' was read back otherwise than written", path.display());
             return Err(Error::setup(what).hint("the disk or the memory is failing"));
         }
