@@ -70,7 +70,8 @@ fn narrow_column(field: &FieldRef, column: &ArrayRef) -> Result<Option<(FieldRef
         0x1_0000..=0xffff_ffff => Arc::new(distances::<UInt32Type>(numbers, least, |distance| distance as u32)),
         _ => return Ok(None),
     };
-    let metadata = HashMap::from([(START.to_owned(), least.to_string()), (TYPE.to_owned(), field.data_type().to_string())]);
+    let metadata =
+        HashMap::from([(START.to_owned(), least.to_string()), (TYPE.to_owned(), field.data_type().to_string())]);
     let more = field.metadata().clone().into_iter().chain(metadata).collect();
     let field = Field::new(field.name(), narrowed.data_type().clone(), field.is_nullable()).with_metadata(more);
     Ok(Some((Arc::new(field), narrowed)))
