@@ -35,6 +35,7 @@ mod name;
 mod named_windows;
 mod nodes;
 mod optimize;
+mod pinned;
 mod provider;
 mod rank_node;
 mod ranking;

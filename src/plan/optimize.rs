@@ -22,6 +22,7 @@ use datafusion_optimizer::simplify_expressions::SimplifyExpressions;
 use datafusion_optimizer::{Optimizer, OptimizerContext, OptimizerRule};
 
 use super::error::unwrap;
+use super::pinned::{PinGlobalAggregates, unpin};
 use super::subqueries::NullAwareAntiJoin;
 use crate::error::Result;
 
@@ -39,6 +40,7 @@ pub(super) fn optimize(plan: LogicalPlan) -> Result<LogicalPlan> {
         Arc::new(EliminateOuterJoin::new()),
         Arc::new(PushDownFilter::new()),
         Arc::new(CommonSubexprEliminate::new()),
+        Arc::new(PinGlobalAggregates),
         Arc::new(OptimizeProjections::new()),
     ];
     let mut options = ConfigOptions::default();
@@ -47,5 +49,5 @@ pub(super) fn optimize(plan: LogicalPlan) -> Result<LogicalPlan> {
     options.optimizer.enable_physical_uncorrelated_scalar_subquery = false;
     // No start time: what depends on the clock is asked row by row, not folded into a constant.
     let context = OptimizerContext::new_with_config_options(Arc::new(options)).without_query_execution_start_time();
-    Optimizer::with_rules(rules).optimize(plan, &context, |_, _| {}).map_err(unwrap)
+    Optimizer::with_rules(rules).optimize(plan, &context, |_, _| {}).and_then(unpin).map_err(unwrap)
 }

@@ -88,7 +88,7 @@ impl OutputEdge {
 ///
 /// # Errors
 /// If rows cannot be gathered.
-fn split(
+pub(super) fn split(
     batch: &ChangeBatch,
     columns: &[usize],
     targets: usize,

@@ -29,8 +29,13 @@ pub(super) enum Motion {
 impl Translation<'_> {
     /// How column `column` of a node moves.
     pub(super) fn motion(&self, node: NodeId, column: usize) -> Motion {
-        if self.node(node).mode.is_append_only() {
+        let mode = self.node(node).mode;
+        if mode.is_append_only() {
             return Motion::Constant;
+        }
+        // Rows that go take what they were with them.
+        if mode.contains(Kind::Delete) {
+            return Motion::Any;
         }
         self.motions.get(&node).and_then(|motions| motions.get(column)).copied().unwrap_or(Motion::Any)
     }
@@ -67,9 +72,9 @@ impl Translation<'_> {
     /// Marks the calls whose argument moves only towards their result, and gives the motion of the grouped columns.
     pub(super) fn judge_calls(&self, input: NodeId, keys: &[usize], calls: &mut [AggregateCall]) -> Vec<Motion> {
         let node = self.node(input);
-        let steady =
-            !node.mode.contains(Kind::Delete) && keys.iter().all(|key| self.motion(input, *key) == Motion::Constant);
-        if !steady {
+        // A global aggregate has no key that could move, and rows may still go.
+        let steady = !node.mode.contains(Kind::Delete);
+        if !steady || keys.iter().any(|key| self.motion(input, *key) != Motion::Constant) {
             return Vec::new();
         }
         let append_only = node.mode.is_append_only();
