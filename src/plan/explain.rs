@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::display::expression;
 use crate::plan::stream::{Distribution, Node, NodeId, NodeKind, NodeParallelism, StateBound, StreamGraph};
-use crate::types::{AggregateCall, NullKeys, SortColumn, WindowSpec};
+use crate::types::{AggregateCall, Frame, FrameBound, FrameUnits, NullKeys, SortColumn, WindowSpec};
 
 /// One tree a sink, sinks first; a node that several use is drawn once and referred to after that.
 pub fn explain(graph: &StreamGraph) -> String {
@@ -97,6 +97,12 @@ fn title(graph: &StreamGraph, node: &Node) -> String {
             let results = node.schema.fields().iter().skip(*shown).map(|field| field.name().as_str());
             let results = results.collect::<Vec<_>>().join(", ");
             format!("partitionBy=[{}], orderBy=[{time}], frame={frame:?}, select=[{results}]", columns(partition))
+        }
+        NodeKind::OverTable { partition, order, frame, shown, .. } => {
+            let results = node.schema.fields().iter().skip(*shown).map(|field| field.name().as_str());
+            let results = results.collect::<Vec<_>>().join(", ");
+            let (by, order) = (columns(partition), sorted(order, &column));
+            format!("partitionBy=[{by}], orderBy=[{order}], frame={}, select=[{results}]", frame_text(*frame))
         }
         NodeKind::Rank { partition, order, function, range, .. }
         | NodeKind::WindowRank { partition, order, function, range, .. } => {
@@ -192,4 +198,20 @@ fn spec(window: &WindowSpec) -> String {
         WindowSpec::Session { gap } => format!("SESSION(gap {gap} ms)"),
         WindowSpec::Attached { .. } => "as attached to the rows".to_string(),
     }
+}
+
+/// A frame as SQL.
+fn frame_text(frame: Frame) -> String {
+    let bound = |bound| match bound {
+        FrameBound::UnboundedPreceding => "UNBOUNDED PRECEDING".to_owned(),
+        FrameBound::Preceding(distance) => format!("{distance} PRECEDING"),
+        FrameBound::CurrentRow => "CURRENT ROW".to_owned(),
+        FrameBound::Following(distance) => format!("{distance} FOLLOWING"),
+        FrameBound::UnboundedFollowing => "UNBOUNDED FOLLOWING".to_owned(),
+    };
+    let units = match frame.units {
+        FrameUnits::Rows => "ROWS",
+        FrameUnits::Range => "RANGE",
+    };
+    format!("{units} BETWEEN {} AND {}", bound(frame.start), bound(frame.end))
 }

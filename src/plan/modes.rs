@@ -21,6 +21,7 @@ pub(super) fn settle(graph: &mut StreamGraph, accepts: &dyn Fn(&NodeKind) -> Cha
             | NodeKind::Join { .. }
             | NodeKind::CountedSet { .. }
             | NodeKind::Rank { .. }
+            | NodeKind::OverTable { .. }
             | NodeKind::Sort { .. } => true,
             NodeKind::DropUpdateBefore | NodeKind::ChangelogNormalize { .. } => false,
             _ => needed[id],

@@ -15,8 +15,8 @@ use super::display;
 use crate::catalog::TableDefinition;
 use crate::changelog::ChangelogMode;
 use crate::types::{
-    AggregateCall, JoinKind, MiniBatch, NullKeys, OverCall, OverFrame, RankFunction, RankInput, SetOperation,
-    SortColumn, SqlType, WindowColumn, WindowSpec,
+    AggregateCall, Frame, FrameCall, JoinKind, MiniBatch, NullKeys, OverCall, OverFrame, RankFunction, RankInput,
+    SetOperation, SortColumn, SqlType, WindowColumn, WindowSpec,
 };
 
 /// Index of a node in [`StreamGraph::nodes`].
@@ -198,6 +198,19 @@ pub enum NodeKind {
         /// How many columns of the input are emitted.
         shown: usize,
     },
+    /// `OVER` in any order, over rows that may change: emits the first columns of the input, then the results.
+    OverTable {
+        /// Partition columns of the input; empty for one partition.
+        partition: Vec<usize>,
+        /// The order within a partition; empty: by arrival, all rows of one value.
+        order: Vec<SortColumn>,
+        /// Which rows a row's results are over.
+        frame: Frame,
+        /// What is computed.
+        calls: Vec<FrameCall>,
+        /// How many columns of the input are emitted.
+        shown: usize,
+    },
     /// Top-N: the rows of each partition whose rank is in a range; emits the input's columns, and the rank if shown.
     Rank {
         /// Partition columns of the input; empty for one partition.
@@ -310,6 +323,7 @@ impl NodeKind {
             NodeKind::WindowAssign { .. } => "WindowTableFunction",
             NodeKind::Expand { .. } => "Expand",
             NodeKind::Over { .. } => "Over",
+            NodeKind::OverTable { .. } => "OverTable",
             NodeKind::Rank { .. } => "Rank",
             NodeKind::WindowRank { .. } => "WindowRank",
             NodeKind::KeepFirst { .. } => "KeepFirst",
@@ -416,6 +430,9 @@ impl StreamGraph {
             ),
             NodeKind::Over { partition, time, frame, calls, .. } => {
                 format!("keys [{}] time {time:?} {frame:?} {calls:?} of [{}]", types(partition), rows())
+            }
+            NodeKind::OverTable { partition, order, frame, calls, .. } => {
+                format!("keys [{}] order {order:?} {frame:?} {calls:?} of [{}]", types(partition), rows())
             }
             NodeKind::WindowRank { partition, order, function, range, newest_first, .. } => {
                 format!(

@@ -16,9 +16,9 @@ use crate::changelog::ChangeBatch;
 use crate::error::{Error, Result};
 use crate::operators::{
     Calc, ChangelogNormalize, CountedSet, DropUpdateBefore, Expand, GroupAggregate, GroupAggregateParameters, Join,
-    JoinInput, JoinParameters, KeepFirst, Operator, Output, Over, OverParameters, Port, Rank, RankParameters, Sort,
-    TemporalSort, WatermarkAssigner, WindowAggregate, WindowAggregateParameters, WindowAssign, WindowRank,
-    WindowRankParameters,
+    JoinInput, JoinParameters, KeepFirst, Operator, Output, Over, OverParameters, OverTable, OverTableParameters, Port,
+    Rank, RankParameters, Sort, TemporalSort, WatermarkAssigner, WindowAggregate, WindowAggregateParameters,
+    WindowAssign, WindowRank, WindowRankParameters,
 };
 use crate::plan::stream::{Node, NodeKind, StreamGraph};
 use crate::state::KeyGroupRange;
@@ -152,6 +152,18 @@ fn top(kind: &NodeKind, input: SchemaRef, output: SchemaRef, key_groups: KeyGrou
             shown: *shown,
             key_groups,
         })?),
+        NodeKind::OverTable { partition, order, frame, calls, shown } => {
+            Box::new(OverTable::new(OverTableParameters {
+                input,
+                output,
+                partition: partition.clone(),
+                order: order.clone(),
+                frame: *frame,
+                calls: calls.clone(),
+                shown: *shown,
+                key_groups,
+            })?)
+        }
         NodeKind::WindowRank { partition, window_end, order, function, range, newest_first } => {
             Box::new(WindowRank::new(WindowRankParameters {
                 input,

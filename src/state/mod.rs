@@ -29,4 +29,4 @@ pub use multiset::Multisets;
 #[cfg(test)]
 pub use snapshot::KEY_GROUP_COLUMN;
 pub use snapshot::{Restored, Scope, Snapshot, TableDelta};
-pub use sorted_rows::{Position, Row, SortedRows};
+pub use sorted_rows::{Encoded, Position, Row, SortedRows};

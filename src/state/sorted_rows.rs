@@ -4,6 +4,7 @@
 //! arrival that tells equal keys apart. The sort key is made of columns of the row, so only rows and numbers are saved.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch};
@@ -149,6 +150,25 @@ impl SortedRows {
     /// The rows of a slot from a position on, that one included.
     pub fn from(&self, slot: u32, position: &Position) -> impl Iterator<Item = (&Position, &Row)> {
         self.partitions[slot as usize].rows.range(position..)
+    }
+
+    /// The rows of a slot between two positions.
+    pub fn between(
+        &self,
+        slot: u32,
+        range: (Bound<Position>, Bound<Position>),
+    ) -> impl Iterator<Item = (&Position, &Row)> {
+        self.partitions[slot as usize].rows.range(range)
+    }
+
+    /// The rows of a slot before a position, the nearest first.
+    pub fn before(&self, slot: u32, position: &Position) -> impl Iterator<Item = (&Position, &Row)> {
+        self.partitions[slot as usize].rows.range(..position).rev()
+    }
+
+    /// The rows of a slot behind a position, the nearest first.
+    pub fn after(&self, slot: u32, position: &Position) -> impl Iterator<Item = (&Position, &Row)> {
+        self.partitions[slot as usize].rows.range((Bound::Excluded(position), Bound::Unbounded))
     }
 
     /// The last row of a slot.

@@ -6,6 +6,7 @@
 
 mod aggregate;
 mod cell;
+mod frame;
 mod join;
 mod local_time;
 mod over;
@@ -16,6 +17,7 @@ mod window;
 
 pub use aggregate::{AggregateCall, AggregateFunction, MiniBatch};
 pub use cell::{CellFormat, RowFormat};
+pub use frame::{Frame, FrameBound, FrameCall, FrameFunction, FrameUnits};
 pub use join::{JoinKind, NullKeys, SetOperation};
 pub use local_time::LocalTime;
 pub use over::{OverCall, OverFrame};

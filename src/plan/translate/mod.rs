@@ -15,6 +15,7 @@ mod join;
 mod leaf;
 mod monotone;
 mod over;
+mod over_table;
 mod rank;
 mod sink;
 mod sort;

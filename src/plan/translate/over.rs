@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow::datatypes::FieldRef;
-use datafusion_common::ScalarValue;
+use datafusion_common::{DFSchema, DFSchemaRef, ScalarValue};
 use datafusion_expr::expr::{AggregateFunction as AggregateExpression, WindowFunction};
 use datafusion_expr::{Expr, Window, WindowFrame, WindowFrameBound, WindowFrameUnits, WindowFunctionDefinition};
 
@@ -11,39 +11,72 @@ use super::aggregate::{Arguments, aggregate_call};
 use super::calc::column_index;
 use super::{Facts, Translation};
 use crate::error::{Error, Result};
-use crate::plan::error::span_in;
+use crate::plan::error::unwrap;
 use crate::plan::relations::constant_interval;
 use crate::plan::stream::{NodeId, NodeKind, StateBound};
 use crate::types::{AggregateCall, AggregateFunction, OverCall, OverFrame};
 
-impl Translation<'_> {
-    pub(super) fn over(&mut self, window: &Window) -> Result<NodeId> {
-        let input = self.relation(&window.input)?;
-        let schema = window.input.schema();
-        let shown = schema.fields().len();
-        let functions = window.window_expr.iter().map(function).collect::<Result<Vec<_>>>()?;
-        let Some(first) = functions.first() else { return Err(Error::bug("a window without functions")) };
-        let one = |other: &&WindowFunction| {
-            let (this, other) = (&first.params, &other.params);
-            this.partition_by == other.partition_by && this.order_by == other.order_by
-        };
-        let frame = frame(&first.params.window_frame)?;
-        let same_frame = |other: &&WindowFunction| self::frame(&other.params.window_frame).is_ok_and(|f| f == frame);
-        if !functions.iter().all(|function| one(function) && same_frame(function)) {
-            return Err(several_windows());
-        }
-        let time = self.order_of(input, first, window)?;
-        self.check_over_input(input, first)?;
+/// Functions over one partitioning, order and frame, by their places in the relation.
+struct Stage<'a> {
+    functions: Vec<(usize, &'a WindowFunction)>,
+}
 
+impl Translation<'_> {
+    /// `OVER`: the functions of one window after those of another. Over time, rows go out once, when time has passed
+    /// them; in any other order, or over rows that change, results are told anew as they change.
+    pub(super) fn over(&mut self, window: &Window) -> Result<NodeId> {
+        let mut input = self.relation(&window.input)?;
+        let functions = window.window_expr.iter().map(function).collect::<Result<Vec<_>>>()?;
+        let inner = window.input.schema();
+        let own = inner.fields().len();
+        let fields: Vec<_> = window.schema.iter().map(|(name, field)| (name.cloned(), Arc::clone(field))).collect();
+        let mut schema = Arc::clone(inner);
+        let mut places: Vec<usize> = Vec::new();
+        let by_time = |function: &WindowFunction| self.order_by_time(input, function, inner).is_some();
+        for stage in stages(&functions, by_time) {
+            let results: Vec<usize> = stage.functions.iter().map(|(place, _)| *place).collect();
+            let more = results.iter().map(|place| fields[own + place].clone());
+            let known = schema.iter().map(|(name, field)| (name.cloned(), Arc::clone(field)));
+            let all = known.chain(more).collect();
+            let next = DFSchema::new_with_metadata(all, inner.metadata().clone()).map_err(unwrap)?;
+            let next = Arc::new(next);
+            input = self.stage(input, &schema, &next, &stage)?;
+            schema = next;
+            places.extend(results);
+        }
+        if places.is_sorted() {
+            return Ok(input);
+        }
+        let columns = window.schema.columns().into_iter().map(Expr::Column).collect();
+        self.project(input, schema, None, columns, Arc::clone(window.schema.inner()))
+    }
+
+    fn stage(
+        &mut self,
+        input: NodeId,
+        schema: &DFSchemaRef,
+        output: &DFSchemaRef,
+        stage: &Stage<'_>,
+    ) -> Result<NodeId> {
+        let functions: Vec<&WindowFunction> = stage.functions.iter().map(|(_, function)| *function).collect();
+        let Some(first) = functions.first() else { return Err(Error::bug("a window without functions")) };
+        let Some(time) = self.order_by_time(input, first, schema) else {
+            return self.over_table(input, schema, output, &functions);
+        };
+        let streamed = functions.iter().all(|function| is_streamed(function.fun.name()));
+        let Some(frame) = frame(&first.params.window_frame)?.filter(|_| streamed) else {
+            return self.over_table(input, schema, output, &functions);
+        };
+        let shown = schema.fields().len();
         let mut arguments = Arguments { schema, expressions: schema.columns().into_iter().map(Expr::Column).collect() };
         let partition = first.params.partition_by.iter().map(|key| arguments.column(key)).collect::<Vec<_>>();
-        let results = window.schema.fields().iter().skip(shown);
+        let results = output.fields().iter().skip(shown);
         let calls = functions.iter().zip(results).map(|(function, field)| call(function, field, &mut arguments));
         let calls = calls.collect::<Result<Vec<_>>>()?;
         let fields = arguments.fields()?;
         let prepared = self.project(input, Arc::clone(schema), None, arguments.expressions, fields)?;
         let mut facts = Facts::like(self.node(prepared));
-        facts.schema = Arc::clone(window.schema.inner());
+        facts.schema = Arc::clone(output.inner());
         facts.rowtime.retain(|column| *column < shown);
         facts.proctime.retain(|column| *column < shown);
         facts.upsert_key = None;
@@ -57,43 +90,53 @@ impl Translation<'_> {
         Ok(id)
     }
 
-    /// The event-time column of the order; `None` for processing time.
-    fn order_of(&self, input: NodeId, function: &WindowFunction, window: &Window) -> Result<Option<usize>> {
+    /// If the order is one of time over rows that only come: the event-time column, or `None` for processing time.
+    fn order_by_time(&self, input: NodeId, function: &WindowFunction, schema: &DFSchema) -> Option<Option<usize>> {
         let node = self.node(input);
-        let name = function.fun.name().to_uppercase();
-        let [only] = function.params.order_by.as_slice() else {
-            return Err(Error::sql(format!("{name} OVER needs ORDER BY one time attribute")).hint(
-                "over other orders a stream has only Top-N: put the rank into a subquery and a condition like rn <= 10 \
-                 around it",
-            ));
-        };
-        let column = column_index(&only.expr, window.input.schema());
-        let place = span_in(&only.expr);
-        if !only.asc {
-            return Err(Error::sql(format!("{name} OVER can be ordered by time ascending only")).at(place));
+        let [only] = function.params.order_by.as_slice() else { return None };
+        if !only.asc || !node.mode.is_append_only() {
+            return None;
         }
-        match column {
-            Some(column) if node.rowtime.contains(&column) => Ok(Some(column)),
-            Some(column) if node.proctime.contains(&column) => Ok(None),
-            _ => Err(Error::sql(format!("{name} OVER is ordered by '{}', which is no time attribute", only.expr))
-                .at(place)
-                .hint("order by a column with a WATERMARK or PROCTIME(); for a Top-N add a condition like rn <= 10")),
+        match column_index(&only.expr, schema) {
+            Some(column) if node.rowtime.contains(&column) => Some(Some(column)),
+            Some(column) if node.proctime.contains(&column) => Some(None),
+            _ => None,
         }
-    }
-
-    fn check_over_input(&self, input: NodeId, function: &WindowFunction) -> Result<()> {
-        if self.node(input).mode.is_append_only() {
-            return Ok(());
-        }
-        let name = function.fun.name().to_uppercase();
-        Err(Error::sql(format!("{name} OVER needs rows that only come, and here rows are also updated"))
-            .hint("apply OVER before the rows are aggregated, or aggregate over windows"))
     }
 }
 
-fn several_windows() -> Error {
-    Error::sql("the functions of one SELECT are OVER several windows, which is not supported yet")
-        .hint("compute one window in a subquery and the other around it")
+/// The functions by window, in the order in which the windows are first named. What does not depend on the frame goes
+/// with any frame of its window, but over time, where `RANK` is a count of the frame.
+fn stages<'a>(functions: &[&'a WindowFunction], by_time: impl Fn(&WindowFunction) -> bool) -> Vec<Stage<'a>> {
+    let mut stages: Vec<Stage> = Vec::new();
+    for (place, function) in functions.iter().enumerate() {
+        let same = |stage: &&mut Stage| {
+            let one = |(_, other): &(usize, &WindowFunction)| {
+                let (this, that) = (&function.params, &other.params);
+                let free = !by_time(function) && !(is_framed(function) && is_framed(other));
+                this.partition_by == that.partition_by
+                    && this.order_by == that.order_by
+                    && (free || this.window_frame == that.window_frame)
+            };
+            stage.functions.iter().all(one)
+        };
+        match stages.iter_mut().find(same) {
+            Some(stage) => stage.functions.push((place, function)),
+            None => stages.push(Stage { functions: vec![(place, function)] }),
+        }
+    }
+    stages
+}
+
+/// Whether a function's result depends on the frame.
+pub(super) fn is_framed(function: &WindowFunction) -> bool {
+    let name = function.fun.name();
+    !matches!(name, "row_number" | "rank" | "dense_rank" | "ntile" | "percent_rank" | "cume_dist" | "lag" | "lead")
+}
+
+/// Whether a function looks only at rows that have come, so that over time its result is final at once.
+fn is_streamed(name: &str) -> bool {
+    !matches!(name, "lead" | "ntile" | "percent_rank" | "cume_dist" | "nth_value")
 }
 
 fn function(expression: &Expr) -> Result<&WindowFunction> {
@@ -104,12 +147,12 @@ fn function(expression: &Expr) -> Result<&WindowFunction> {
     }
 }
 
-fn frame(frame: &WindowFrame) -> Result<OverFrame> {
+/// The frame, if it ends with the row itself.
+fn frame(frame: &WindowFrame) -> Result<Option<OverFrame>> {
     if !matches!(frame.end_bound, WindowFrameBound::CurrentRow) {
-        return Err(Error::sql("a frame must end with CURRENT ROW: rows that follow are not known yet"));
+        return Ok(None);
     }
-    let refused = || Error::sql("a frame begins with UNBOUNDED PRECEDING, n PRECEDING or CURRENT ROW");
-    Ok(match (frame.units, &frame.start_bound) {
+    Ok(Some(match (frame.units, &frame.start_bound) {
         (WindowFrameUnits::Rows, WindowFrameBound::CurrentRow) => OverFrame::Rows(Some(0)),
         (WindowFrameUnits::Range, WindowFrameBound::CurrentRow) => OverFrame::Range(Some(0)),
         (WindowFrameUnits::Rows, WindowFrameBound::Preceding(bound)) if bound.is_null() => OverFrame::Rows(None),
@@ -118,32 +161,71 @@ fn frame(frame: &WindowFrame) -> Result<OverFrame> {
             OverFrame::Rows(Some(*rows))
         }
         (WindowFrameUnits::Range, WindowFrameBound::Preceding(bound)) => {
-            let length = constant_interval(&Expr::Literal(bound.clone(), None));
-            let length = length.ok().and_then(|length| u64::try_from(length).ok());
-            let hint = "for example RANGE BETWEEN INTERVAL '10' SECOND PRECEDING AND CURRENT ROW";
-            let wrong = || Error::sql("the length of a RANGE over time is an INTERVAL of days or less").hint(hint);
-            OverFrame::Range(Some(length.ok_or_else(wrong)?))
+            OverFrame::Range(Some(interval(bound).ok_or_else(not_a_length)?))
         }
-        _ => return Err(refused()),
-    })
+        _ => return Ok(None),
+    }))
+}
+
+/// A length of time in milliseconds.
+pub(super) fn interval(bound: &ScalarValue) -> Option<u64> {
+    constant_interval(&Expr::Literal(bound.clone(), None)).ok().and_then(|length| u64::try_from(length).ok())
+}
+
+pub(super) fn not_a_length() -> Error {
+    Error::sql("the length of a RANGE over time is an INTERVAL of days or less")
+        .hint("for example RANGE BETWEEN INTERVAL '10' SECOND PRECEDING AND CURRENT ROW")
+}
+
+/// An aggregate of a window.
+pub(super) fn windowed_aggregate(
+    function: &WindowFunction,
+    field: &FieldRef,
+    arguments: &mut Arguments<'_>,
+) -> Result<Option<AggregateCall>> {
+    let WindowFunctionDefinition::AggregateUDF(definition) = &function.fun else { return Ok(None) };
+    let parameters = &function.params;
+    let expression = Expr::AggregateFunction(AggregateExpression::new_udf(
+        Arc::clone(definition),
+        parameters.args.clone(),
+        parameters.distinct,
+        parameters.filter.clone(),
+        Vec::new(),
+        None,
+    ));
+    aggregate_call(&expression, field, arguments).map(Some)
+}
+
+/// By how many rows `LAG` and `LEAD` look away.
+pub(super) fn offset(function: &WindowFunction) -> Result<u64> {
+    match function.params.args.get(1) {
+        None => Ok(1),
+        Some(Expr::Literal(ScalarValue::Int32(Some(offset)), _)) if *offset >= 0 => {
+            Ok(u64::from(offset.unsigned_abs()))
+        }
+        Some(other) => {
+            let (name, way) = (function.fun.name(), if function.fun.name() == "lag" { "back" } else { "ahead" });
+            Err(Error::sql(format!("{} looks {way} by a whole number of rows, not by '{other}'", name.to_uppercase())))
+        }
+    }
+}
+
+pub(super) fn refuse_null_treatment(function: &WindowFunction) -> Result<()> {
+    match function.params.null_treatment {
+        None => Ok(()),
+        Some(_) => {
+            let name = function.fun.name().to_uppercase();
+            Err(Error::sql(format!("{name} takes no IGNORE NULLS or RESPECT NULLS")))
+        }
+    }
 }
 
 fn call(function: &WindowFunction, field: &FieldRef, arguments: &mut Arguments<'_>) -> Result<OverCall> {
     let name = function.fun.name();
     let parameters = &function.params;
-    if parameters.null_treatment.is_some() {
-        return Err(Error::sql(format!("{} takes no IGNORE NULLS or RESPECT NULLS", name.to_uppercase())));
-    }
-    if let WindowFunctionDefinition::AggregateUDF(definition) = &function.fun {
-        let expression = Expr::AggregateFunction(AggregateExpression::new_udf(
-            Arc::clone(definition),
-            parameters.args.clone(),
-            parameters.distinct,
-            parameters.filter.clone(),
-            Vec::new(),
-            None,
-        ));
-        return aggregate_call(&expression, field, arguments).map(OverCall::Aggregate);
+    refuse_null_treatment(function)?;
+    if let Some(aggregate) = windowed_aggregate(function, field, arguments)? {
+        return Ok(OverCall::Aggregate(aggregate));
     }
     let output = Arc::clone(field);
     let mut aggregate = |function: AggregateFunction, columns: &[Expr]| {
@@ -163,26 +245,12 @@ fn call(function: &WindowFunction, field: &FieldRef, arguments: &mut Arguments<'
         "row_number" => OverCall::RowNumber(aggregate(AggregateFunction::Count, &[])),
         "first_value" => OverCall::Aggregate(aggregate(AggregateFunction::FirstValue, &parameters.args)),
         "last_value" => OverCall::Aggregate(aggregate(AggregateFunction::LastValue, &parameters.args)),
-        "lag" => {
-            let offset = match parameters.args.get(1) {
-                None => 1,
-                Some(Expr::Literal(ScalarValue::Int32(Some(offset)), _)) if *offset >= 0 => {
-                    u64::from(offset.unsigned_abs())
-                }
-                Some(other) => {
-                    return Err(Error::sql(format!("LAG looks back by a whole number of rows, not by '{other}'")));
-                }
-            };
-            OverCall::Lag {
-                column: arguments.column(&parameters.args[0]),
-                offset,
-                default: parameters.args.get(2).map(|default| arguments.column(default)),
-                output,
-            }
-        }
-        other => {
-            return Err(Error::sql(format!("{} OVER is not supported over a stream", other.to_uppercase()))
-                .hint("it would need rows that have not come yet, or all rows again for each one"));
-        }
+        "lag" => OverCall::Lag {
+            column: arguments.column(&parameters.args[0]),
+            offset: offset(function)?,
+            default: parameters.args.get(2).map(|default| arguments.column(default)),
+            output,
+        },
+        other => return Err(Error::bug(format!("{other} OVER time is not final at once"))),
     })
 }

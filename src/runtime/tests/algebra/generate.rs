@@ -3,7 +3,9 @@
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use super::query::{Call, Function, JoinKind, Order, Predicate, Ranking, Relation, Row, Scalar, SemiKind, Type, Value};
+use super::query::{
+    Call, Function, JoinKind, Order, OverFunction, Predicate, Ranking, Relation, Row, Scalar, SemiKind, Type, Value,
+};
 
 /// What a table's changelog may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -175,7 +177,7 @@ impl Generator {
             return Relation::Table(table, self.tables[table].types.clone());
         }
         let input = self.relation(depth - 1);
-        match self.below(20) {
+        match self.below(23) {
             0..4 => self.select(input),
             4..9 => self.aggregate(input),
             9..11 => self.set(input, depth),
@@ -183,6 +185,7 @@ impl Generator {
             14..16 => self.semi(input, depth),
             16 => self.subquery(input, depth),
             17..19 => self.rank(input),
+            19..22 => self.over(input),
             _ => self.limit(input),
         }
     }
@@ -323,6 +326,56 @@ impl Generator {
         let first = if self.chance(80) { 1 } else { 2 };
         let range = (first, first + self.below(3) as u64);
         Relation::Rank { input: Box::new(input), ranking, partition, order, range, shown: self.chance(50) }
+    }
+
+    fn over(&mut self, input: Relation) -> Relation {
+        let types = input.types();
+        let partition = self.some_columns(types.len(), 2);
+        let numbers: Vec<usize> = (0..types.len()).filter(|column| types[*column] == Type::Int).collect();
+        let edge = |generator: &mut Generator, from: i64| match generator.chance(35) {
+            true => None,
+            false => Some(from + generator.below(4) as i64),
+        };
+        // Rows that are equal in the order are anyone's guess where rows are counted, unless they are equal altogether.
+        let range = !numbers.is_empty() && self.chance(50);
+        let order = match range {
+            true => vec![Order { column: self.pick(&numbers), descending: self.chance(50) }],
+            false => self.total_order(types.len()),
+        };
+        let mut frame = match self.chance(40) {
+            true => (None, Some(0)),
+            false => (edge(self, -3), edge(self, -1)),
+        };
+        if let (Some(start), Some(end)) = &mut frame {
+            *end = (*end).max(*start);
+        }
+        let count = 1 + self.below(3);
+        let calls = (0..count).map(|_| {
+            let column = self.below(types.len());
+            let of = types[column];
+            let function = match self.below(10) {
+                0 => OverFunction::Rank,
+                1 => OverFunction::DenseRank,
+                2 if !range => OverFunction::RowNumber,
+                3 if !range => OverFunction::Ntile(1 + self.below(3) as i64),
+                4 if !range => OverFunction::Lead(self.below(5) as i64 - 2),
+                5 if !range => OverFunction::First,
+                6 if !range => OverFunction::Last,
+                7 if !range => OverFunction::Nth(1 + self.below(2) as i64),
+                _ => OverFunction::Aggregate(self.call(&types[column..=column]).function),
+            };
+            let result = match function {
+                OverFunction::Aggregate(Function::Min | Function::Max)
+                | OverFunction::Lead(_)
+                | OverFunction::First
+                | OverFunction::Last
+                | OverFunction::Nth(_) => of,
+                _ => Type::Int,
+            };
+            (function, column, result)
+        });
+        let calls = calls.collect();
+        Relation::Over { input: Box::new(input), partition, order, range, frame, calls }
     }
 
     fn limit(&mut self, input: Relation) -> Relation {

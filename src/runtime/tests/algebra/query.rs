@@ -91,6 +91,23 @@ pub struct Order {
     pub descending: bool,
 }
 
+/// The end of a frame: so many rows or units before (negative) or after; `None`: the partition's edge.
+pub type FrameEnd = Option<i64>;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OverFunction {
+    Aggregate(Function),
+    RowNumber,
+    Rank,
+    DenseRank,
+    Ntile(i64),
+    /// `LAG` if negative.
+    Lead(i64),
+    First,
+    Last,
+    Nth(i64),
+}
+
 /// A relation.
 #[derive(Debug, Clone)]
 pub enum Relation {
@@ -145,6 +162,15 @@ pub enum Relation {
         range: (u64, u64),
         shown: bool,
     },
+    /// Functions of a column over one window, as further columns.
+    Over {
+        input: Box<Relation>,
+        partition: Vec<usize>,
+        order: Vec<Order>,
+        range: bool,
+        frame: (FrameEnd, FrameEnd),
+        calls: Vec<(OverFunction, usize, Type)>,
+    },
     Limit {
         input: Box<Relation>,
         order: Vec<Order>,
@@ -174,6 +200,9 @@ impl Relation {
             Relation::Rank { input, shown, .. } => {
                 [input.types(), if *shown { vec![Type::Int] } else { Vec::new() }].concat()
             }
+            Relation::Over { input, calls, .. } => {
+                input.types().into_iter().chain(calls.iter().map(|(_, _, of)| *of)).collect()
+            }
             Relation::Limit { input, .. } => input.types(),
         }
     }
@@ -189,6 +218,7 @@ impl Relation {
             Relation::Select { input, .. }
             | Relation::Aggregate { input, .. }
             | Relation::Rank { input, .. }
+            | Relation::Over { input, .. }
             | Relation::Limit { input, .. } => vec![input],
             Relation::Set { left, right, .. }
             | Relation::Join { left, right, .. }
@@ -203,6 +233,7 @@ impl Relation {
             Relation::Select { input, .. }
             | Relation::Aggregate { input, .. }
             | Relation::Rank { input, .. }
+            | Relation::Over { input, .. }
             | Relation::Limit { input, .. } => vec![input],
             Relation::Set { left, right, .. }
             | Relation::Join { left, right, .. }
@@ -257,6 +288,15 @@ impl Relation {
                     with(&|relation| {
                         if let Relation::Aggregate { sets, .. } = relation {
                             sets.remove(gone);
+                        }
+                    });
+                }
+            }
+            Relation::Over { calls, .. } if calls.len() > 1 => {
+                for gone in 0..calls.len() {
+                    with(&|relation| {
+                        if let Relation::Over { calls, .. } = relation {
+                            calls.remove(gone);
                         }
                     });
                 }
@@ -431,6 +471,42 @@ impl Writer {
                      WHERE {range}",
                     columns(&alias, 0..width)
                 )
+            }
+            Relation::Over { input, partition, order, range, frame, calls } => {
+                let from = self.from(input, &alias);
+                let own = input.types().len();
+                let by: Vec<String> = partition.iter().map(|column| format!("{alias}.c{column}")).collect();
+                let by = if by.is_empty() { String::new() } else { format!("PARTITION BY {} ", by.join(", ")) };
+                let end = |end: FrameEnd, edge: &str| match end {
+                    None => format!("UNBOUNDED {edge}"),
+                    Some(0) => "CURRENT ROW".to_owned(),
+                    Some(distance) if distance < 0 => format!("{} PRECEDING", -distance),
+                    Some(distance) => format!("{distance} FOLLOWING"),
+                };
+                let units = if *range { "RANGE" } else { "ROWS" };
+                let frame = format!("{units} BETWEEN {} AND {}", end(frame.0, "PRECEDING"), end(frame.1, "FOLLOWING"));
+                let order = order_sql(&alias, order);
+                let mut items = vec![columns(&alias, 0..own)];
+                for (at, (function, column, _)) in calls.iter().enumerate() {
+                    let argument = format!("{alias}.c{column}");
+                    let call = match function {
+                        OverFunction::Aggregate(Function::CountRows) => "COUNT(*)".to_owned(),
+                        OverFunction::Aggregate(function) => format!("{}({argument})", function_name(*function)),
+                        OverFunction::RowNumber => "ROW_NUMBER()".to_owned(),
+                        OverFunction::Rank => "RANK()".to_owned(),
+                        OverFunction::DenseRank => "DENSE_RANK()".to_owned(),
+                        OverFunction::Ntile(parts) => format!("NTILE({parts})"),
+                        OverFunction::Lead(rows) if *rows < 0 => format!("LAG({argument}, {})", -rows),
+                        OverFunction::Lead(rows) => format!("LEAD({argument}, {rows})"),
+                        OverFunction::First => format!("FIRST_VALUE({argument})"),
+                        OverFunction::Last => format!("LAST_VALUE({argument})"),
+                        OverFunction::Nth(number) => format!("NTH_VALUE({argument}, {number})"),
+                    };
+                    // The frame stands with every function, so that all are over one window: rows that are equal in
+                    // the order may stand one way in one window and another way in the next.
+                    items.push(format!("{call} OVER ({by}ORDER BY {order} {frame}) AS c{}", own + at));
+                }
+                format!("SELECT {} FROM {from}", items.join(", "))
             }
             Relation::Limit { input, order, limit, offset } => {
                 let from = self.from(input, &alias);

@@ -3,7 +3,9 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use super::query::{Call, Function, JoinKind, Order, Predicate, Ranking, Relation, Row, Scalar, SemiKind, Value};
+use super::query::{
+    Call, FrameEnd, Function, JoinKind, Order, OverFunction, Predicate, Ranking, Relation, Row, Scalar, SemiKind, Value,
+};
 
 /// The rows of the relation, in no order.
 pub fn evaluate(relation: &Relation, tables: &[Vec<Row>]) -> Vec<Row> {
@@ -59,11 +61,7 @@ pub fn evaluate(relation: &Relation, tables: &[Vec<Row>]) -> Vec<Row> {
             rows(left).into_iter().map(with_result).collect()
         }
         Relation::Rank { input, ranking, partition, order, range, shown } => {
-            let mut partitions: BTreeMap<Row, Vec<Row>> = BTreeMap::new();
-            for row in rows(input) {
-                let key = partition.iter().map(|column| row[*column].clone()).collect();
-                partitions.entry(key).or_default().push(row);
-            }
+            let partitions = partitioned(rows(input), partition);
             let ranked = partitions.into_values().flat_map(|rows| rank(*ranking, order, rows));
             let wanted = ranked.filter(|(rank, _)| (range.0..=range.1).contains(rank));
             let show = |(rank, mut row): (u64, Row)| {
@@ -74,12 +72,106 @@ pub fn evaluate(relation: &Relation, tables: &[Vec<Row>]) -> Vec<Row> {
             };
             wanted.map(show).collect()
         }
+        Relation::Over { input, partition, order, range, frame, calls } => {
+            let partitions = partitioned(rows(input), partition).into_values();
+            partitions.flat_map(|rows| over(rows, order, *range, *frame, calls)).collect()
+        }
         Relation::Limit { input, order, limit, offset } => {
             let mut rows = rows(input);
             rows.sort_by(|left, right| in_order(order, left, right));
             rows.into_iter().skip(*offset as usize).take(*limit as usize).collect()
         }
     }
+}
+
+fn partitioned(rows: Vec<Row>, partition: &[usize]) -> BTreeMap<Row, Vec<Row>> {
+    let mut partitions: BTreeMap<Row, Vec<Row>> = BTreeMap::new();
+    for row in rows {
+        let key = partition.iter().map(|column| row[*column].clone()).collect();
+        partitions.entry(key).or_default().push(row);
+    }
+    partitions
+}
+
+/// The rows of a partition with the results of functions over their frames.
+fn over(
+    mut rows: Vec<Row>,
+    order: &[Order],
+    range: bool,
+    frame: (FrameEnd, FrameEnd),
+    calls: &[(OverFunction, usize, super::query::Type)],
+) -> Vec<Row> {
+    rows.sort_by(|left, right| in_order(order, left, right));
+    let count = rows.len() as i64;
+    let same = |left: &Row, right: &Row| in_order(order, left, right).is_eq();
+    // How far behind `row` the value of `other` is, along the order; between NULLs, nothing; otherwise there is no telling.
+    let distance = |row: &Row, other: &Row| match (&row[order[0].column], &other[order[0].column]) {
+        (Value::Int(row), Value::Int(other)) if order[0].descending => Some(row - other),
+        (Value::Int(row), Value::Int(other)) => Some(other - row),
+        (Value::Null, Value::Null) => Some(0),
+        _ => None,
+    };
+    let with_results = |(at, row): (usize, &Row)| {
+        let in_frame = |(place, other): &(usize, &Row)| {
+            let (after, before) = (*place >= at || same(row, other), *place <= at || same(row, other));
+            let inside = |end: FrameEnd, start: bool| match end {
+                None => true,
+                Some(0) if range && start => after,
+                Some(0) if range => before,
+                // A NULL has no distance but its place at one end of the order.
+                Some(end) if range => match distance(row, other) {
+                    Some(distance) if row[order[0].column] != Value::Null => {
+                        if start {
+                            distance >= end
+                        } else {
+                            distance <= end
+                        }
+                    }
+                    Some(_) => true,
+                    None => {
+                        if start {
+                            after
+                        } else {
+                            before
+                        }
+                    }
+                },
+                Some(end) if start => *place as i64 - at as i64 >= end,
+                Some(end) => *place as i64 - at as i64 <= end,
+            };
+            inside(frame.0, true) && inside(frame.1, false)
+        };
+        let frame: Vec<&Row> = rows.iter().enumerate().filter(in_frame).map(|(_, row)| row).collect();
+        let first_peer = rows.iter().position(|other| same(row, other)).unwrap_or(0);
+        let values = 1 + rows[..first_peer].chunk_by(|left, right| same(left, right)).count();
+        let results = calls.iter().map(|(function, column, _)| {
+            let value = |row: Option<&&Row>| row.map_or(Value::Null, |row| row[*column].clone());
+            let known = |row: &&&Row| row[*column] != Value::Null;
+            match function {
+                OverFunction::Aggregate(function) => call(*function, *column, false, &frame),
+                OverFunction::RowNumber => Value::Int(at as i64 + 1),
+                OverFunction::Rank => Value::Int(first_peer as i64 + 1),
+                OverFunction::DenseRank => Value::Int(values as i64),
+                OverFunction::Ntile(parts) => {
+                    let sizes = (0..*parts).map(|part| count / parts + i64::from(part < count % parts));
+                    let ends = sizes.scan(0, |sum, size| {
+                        *sum += size;
+                        Some(*sum)
+                    });
+                    Value::Int(1 + ends.filter(|end| *end <= at as i64).count() as i64)
+                }
+                OverFunction::Lead(rows_on) => {
+                    let place = usize::try_from(at as i64 + rows_on).ok();
+                    place.and_then(|place| rows.get(place)).map_or(Value::Null, |row| row[*column].clone())
+                }
+                OverFunction::First => value(frame.iter().find(known)),
+                OverFunction::Last => value(frame.iter().rev().find(known)),
+                OverFunction::Nth(number) => value(frame.get(*number as usize - 1)),
+            }
+        });
+        row.iter().cloned().chain(results).collect()
+    };
+    rows.iter().enumerate().map(with_results).collect()
 }
 
 fn unique(mut rows: Vec<Row>) -> Vec<Row> {
