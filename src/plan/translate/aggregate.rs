@@ -24,7 +24,12 @@ pub(super) struct Arguments<'a> {
     pub(super) expressions: Vec<Expr>,
 }
 
-impl Arguments<'_> {
+impl<'a> Arguments<'a> {
+    /// Those of functions whose results stand beside the columns of `schema`.
+    pub(super) fn beside_columns(schema: &'a DFSchemaRef) -> Arguments<'a> {
+        Arguments { schema, expressions: schema.columns().into_iter().map(Expr::Column).collect() }
+    }
+
     /// The column that will hold `expression`.
     pub(super) fn column(&mut self, expression: &Expr) -> usize {
         let expression = expression.clone().unalias_nested().data;

@@ -51,6 +51,12 @@ impl Translation<'_> {
         self.project(input, schema, None, columns, Arc::clone(window.schema.inner()))
     }
 
+    /// The columns that the functions read.
+    pub(super) fn read_by(&mut self, input: NodeId, schema: &DFSchemaRef, arguments: Arguments<'_>) -> Result<NodeId> {
+        let fields = arguments.fields()?;
+        self.project(input, Arc::clone(schema), None, arguments.expressions, fields)
+    }
+
     fn stage(
         &mut self,
         input: NodeId,
@@ -68,13 +74,12 @@ impl Translation<'_> {
             return self.over_table(input, schema, output, &functions);
         };
         let shown = schema.fields().len();
-        let mut arguments = Arguments { schema, expressions: schema.columns().into_iter().map(Expr::Column).collect() };
+        let mut arguments = Arguments::beside_columns(schema);
         let partition = first.params.partition_by.iter().map(|key| arguments.column(key)).collect::<Vec<_>>();
         let results = output.fields().iter().skip(shown);
         let calls = functions.iter().zip(results).map(|(function, field)| call(function, field, &mut arguments));
         let calls = calls.collect::<Result<Vec<_>>>()?;
-        let fields = arguments.fields()?;
-        let prepared = self.project(input, Arc::clone(schema), None, arguments.expressions, fields)?;
+        let prepared = self.read_by(input, schema, arguments)?;
         let mut facts = Facts::like(self.node(prepared));
         facts.schema = Arc::clone(output.inner());
         facts.rowtime.retain(|column| *column < shown);
@@ -113,7 +118,8 @@ fn stages<'a>(functions: &[&'a WindowFunction], by_time: impl Fn(&WindowFunction
         let same = |stage: &&mut Stage| {
             let one = |(_, other): &(usize, &WindowFunction)| {
                 let (this, that) = (&function.params, &other.params);
-                let free = !by_time(function) && !(is_framed(function) && is_framed(other));
+                let framed = is_framed(function) && is_framed(other);
+                let free = !(framed || by_time(function));
                 this.partition_by == that.partition_by
                     && this.order_by == that.order_by
                     && (free || this.window_frame == that.window_frame)

@@ -29,7 +29,7 @@ impl Translation<'_> {
         let Some(first) = functions.first() else { return Err(Error::bug("a window without functions")) };
         let parameters = &first.params;
         let shown = schema.fields().len();
-        let mut arguments = Arguments { schema, expressions: schema.columns().into_iter().map(Expr::Column).collect() };
+        let mut arguments = Arguments::beside_columns(schema);
         let partition = parameters.partition_by.iter().map(|key| arguments.column(key)).collect::<Vec<_>>();
         let order = self.order(input, &parameters.order_by, schema, &mut arguments);
         let of = parameters.order_by.first().map(|sort| sort.expr.clone());
@@ -38,8 +38,7 @@ impl Translation<'_> {
         let results = output.fields().iter().skip(shown);
         let calls = functions.iter().zip(results).map(|(function, field)| call(function, field, &mut arguments));
         let calls = calls.collect::<Result<Vec<_>>>()?;
-        let fields = arguments.fields()?;
-        let prepared = self.project(input, Arc::clone(schema), None, arguments.expressions, fields)?;
+        let prepared = self.read_by(input, schema, arguments)?;
         let mut facts = Facts::like(self.node(prepared));
         facts.schema = Arc::clone(output.inner());
         facts.mode = ChangelogMode::RETRACT;
