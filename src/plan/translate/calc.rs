@@ -81,6 +81,11 @@ impl Translation<'_> {
                 Some((name, argument)) if is_window_time(name) => {
                     let packed = argument.and_then(|argument| column_index(argument, &input_schema));
                     if packed.is_some_and(|column| windows.packed.contains(&column)) {
+                        if windows.processing {
+                            let name = name.to_uppercase();
+                            return Err(Error::sql(format!("{name}: a window of processing time has no row time"))
+                                .hint("TUMBLE_PROCTIME, HOP_PROCTIME and SESSION_PROCTIME give its processing time"));
+                        }
                         facts.rowtime.push(index);
                     }
                 }
@@ -103,6 +108,7 @@ impl Translation<'_> {
                 .filter(|index| self.is_derived_time(&projection[*index], input, &input_schema))
                 .collect(),
             times: moved(&windows.times),
+            processing: windows.processing,
         };
         let (schema, filtered, expressions) = (Arc::clone(&input_schema), condition.is_some(), projection.clone());
         let kind = NodeKind::Calc { input: input_schema, condition, projection };

@@ -18,6 +18,7 @@ mod over;
 mod rank;
 mod sink;
 mod sort;
+mod windows;
 
 pub(super) use calc::column_index;
 pub(super) use sink::{StaticPartition, Target};
@@ -67,6 +68,8 @@ struct Windows {
     derived: Vec<usize>,
     /// Columns that were the time attribute which the windows cut.
     times: Vec<usize>,
+    /// Whether the windows are of processing time.
+    processing: bool,
 }
 
 /// Whether a time column holds instants, whose windows are cut along local time.
@@ -238,38 +241,6 @@ impl<'a> Translation<'a> {
             idle_timeout_ms: self.settings.idle_timeout_ms,
         };
         Ok(self.add(kind, vec![forward(input)], facts))
-    }
-
-    fn window(&mut self, window: &WindowNode) -> Result<NodeId> {
-        let input = self.relation(&window.input)?;
-        let columns = window.input.schema().fields().len();
-        let time = calc::column_index(&window.time, window.input.schema())
-            .ok_or_else(|| Error::bug("a window's time column is not a column"))?;
-        let node = self.node(input);
-        self.require_time_attribute(node, time)?;
-        let mut facts = Facts::like(node);
-        facts.schema = Arc::clone(datafusion_expr::UserDefinedLogicalNodeCore::schema(window).inner());
-        // The original attribute becomes a plain timestamp: only the window's own time may be windowed again.
-        facts.rowtime = if node.rowtime.contains(&time) { vec![columns + 2] } else { Vec::new() };
-        facts.proctime = if node.proctime.contains(&time) { vec![columns + 2] } else { Vec::new() };
-        let local = is_instant(facts.schema.field(time));
-        let kind = NodeKind::WindowAssign { time, window: window.window };
-        let id = self.add(kind, vec![forward(input)], facts);
-        let which = [WindowColumn::Start, WindowColumn::End, WindowColumn::Time];
-        let columns = which.into_iter().enumerate().map(|(index, which)| (columns + index, which)).collect();
-        self.windows.insert(id, Windows { columns, local, times: vec![time], ..Windows::default() });
-        Ok(id)
-    }
-
-    /// # Errors
-    /// If the column is a plain timestamp (in batch mode a plain timestamp does).
-    fn require_time_attribute(&self, node: &Node, column: usize) -> Result<()> {
-        if self.settings.batch || node.rowtime.contains(&column) || node.proctime.contains(&column) {
-            return Ok(());
-        }
-        let field = node.schema.field(column);
-        Err(Error::sql(format!("a window needs a time attribute, and column '{}' is a plain timestamp", field.name()))
-            .hint("declare WATERMARK FOR it in CREATE TABLE; a join, an aggregate or arithmetic on it loses the attribute"))
     }
 }
 
