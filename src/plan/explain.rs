@@ -57,9 +57,11 @@ fn title(graph: &StreamGraph, node: &Node) -> String {
                 None => format!("select=[{list}]"),
             }
         }
-        NodeKind::WatermarkAssigner { input, column: index, expression: value, .. } => {
-            format!("{} AS {}", column(*index), expression(value, input))
+        NodeKind::WatermarkAssigner { input, column: index, expression: value, row_by_row, .. } => {
+            let each = if *row_by_row { ", row by row" } else { "" };
+            format!("{} AS {}{each}", column(*index), expression(value, input))
         }
+        NodeKind::CurrentWatermark => String::new(),
         NodeKind::GroupAggregate { keys, aggregates, mini_batch, .. } => {
             let emission = if mini_batch.is_some() { ", emits=[net change per bundle]" } else { "" };
             format!("groupBy=[{}], select=[{}]{emission}", columns(keys), calls(aggregates, &column))

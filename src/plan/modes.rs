@@ -61,6 +61,7 @@ fn inherited_mode(graph: &StreamGraph, id: NodeId) -> Option<ChangelogMode> {
             | NodeKind::Expand { .. }
             | NodeKind::Union
             | NodeKind::WatermarkAssigner { .. }
+            | NodeKind::CurrentWatermark
             | NodeKind::WindowAssign { .. }
             | NodeKind::SessionAssign { .. }
             | NodeKind::Sink { .. }

@@ -137,7 +137,11 @@ pub enum NodeKind {
         expression: Expr,
         /// After this many milliseconds without rows the input counts as idle; 0: never.
         idle_timeout_ms: u64,
+        /// Whether each watermark stands right behind its row: where more than lateness depends on it.
+        row_by_row: bool,
     },
+    /// `CURRENT_WATERMARK`: appends the watermark that holds, as a timestamp of each type that is asked for.
+    CurrentWatermark,
     /// `GROUP BY` over a changelog: emits keys then aggregates.
     GroupAggregate {
         /// Key columns of the input; empty for a global aggregate.
@@ -320,6 +324,7 @@ impl NodeKind {
             NodeKind::Values { .. } => "Values",
             NodeKind::Calc { .. } => "Calc",
             NodeKind::WatermarkAssigner { .. } => "WatermarkAssigner",
+            NodeKind::CurrentWatermark => "CurrentWatermark",
             NodeKind::GroupAggregate { .. } => "GroupAggregate",
             NodeKind::WindowAggregate { .. } => "WindowAggregate",
             NodeKind::WindowAssign { .. } | NodeKind::SessionAssign { .. } => "WindowTableFunction",

@@ -15,10 +15,10 @@ use super::config::JobConfig;
 use crate::changelog::ChangeBatch;
 use crate::error::{Error, Result};
 use crate::operators::{
-    Calc, ChangelogNormalize, CountedSet, DropUpdateBefore, Expand, GroupAggregate, GroupAggregateParameters, Join,
-    JoinInput, JoinParameters, KeepFirst, Operator, Output, Over, OverParameters, Port, Rank, RankParameters,
-    SessionAggregate, SessionAssign, SessionAssignParameters, Sort, TemporalSort, WatermarkAssigner, WindowAggregate,
-    WindowAggregateParameters, WindowAssign, WindowRank, WindowRankParameters,
+    Calc, ChangelogNormalize, CountedSet, CurrentWatermark, DropUpdateBefore, Expand, GroupAggregate,
+    GroupAggregateParameters, Join, JoinInput, JoinParameters, KeepFirst, Operator, Output, Over, OverParameters, Port,
+    Rank, RankParameters, SessionAggregate, SessionAssign, SessionAssignParameters, Sort, TemporalSort,
+    WatermarkAssigner, WindowAggregate, WindowAggregateParameters, WindowAssign, WindowRank, WindowRankParameters,
 };
 use crate::plan::stream::{Node, NodeKind, StreamGraph};
 use crate::state::KeyGroupRange;
@@ -53,9 +53,11 @@ pub fn operator(
             let projection = projection.iter().map(|expression| compile(expression, input)).collect::<Result<_>>()?;
             Box::new(Calc::new(condition, projection, output))
         }
-        NodeKind::WatermarkAssigner { input, column, expression, .. } => {
-            Box::new(WatermarkAssigner::new(*column, compile(expression, input)?, config.watermark_interval_ms))
+        NodeKind::WatermarkAssigner { input, column, expression, row_by_row, .. } => {
+            let assigner = WatermarkAssigner::new(*column, compile(expression, input)?, config.watermark_interval_ms);
+            Box::new(if *row_by_row { assigner.row_by_row() } else { assigner })
         }
+        NodeKind::CurrentWatermark => Box::new(CurrentWatermark::new(output)),
         NodeKind::GroupAggregate { keys, aggregates, append_only_input, emit_update_before, mini_batch, ttl_ms } => {
             let aggregate = GroupAggregate::new(GroupAggregateParameters {
                 input: input()?,

@@ -129,7 +129,7 @@ impl Translation<'_> {
 
     /// Sorts the group expressions into keys and window columns, and finds the window.
     fn group_parts(
-        &self,
+        &mut self,
         aggregate: &Aggregate,
         input: NodeId,
         grouping: Grouping,
@@ -150,16 +150,7 @@ impl Translation<'_> {
                 if window.is_some() {
                     return Err(Error::sql("only one window may stand in GROUP BY"));
                 }
-                let mut moment = WindowTime::Event;
-                if !self.is_derived_time(time, input, schema) {
-                    let column = column_index(time, schema)
-                        .ok_or_else(|| Error::sql("the first argument of a group window must be a time attribute"))?;
-                    let node = self.node(input);
-                    self.require_time_attribute(node, column)?;
-                    if node.proctime.contains(&column) && !node.rowtime.contains(&column) {
-                        moment = WindowTime::Processing;
-                    }
-                }
+                let moment = self.moment_of_group_window(time, input, schema)?;
                 let local = time.to_field(schema).is_ok_and(|(_, field)| is_instant(&field));
                 let session_gap = if let WindowSpec::Session { gap } = spec { Some(gap) } else { None };
                 window = Some(WindowOf { time: arguments.column(time), spec, session_gap, local, moment });

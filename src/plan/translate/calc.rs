@@ -61,6 +61,10 @@ impl Translation<'_> {
         schema: SchemaRef,
     ) -> Result<NodeId> {
         reject_subqueries(condition.iter().chain(&projection))?;
+        let filtered = condition.is_some();
+        let expressions = condition.into_iter().chain(projection).collect();
+        let (input, input_schema, mut projection) = self.with_watermarks(input, input_schema, expressions)?;
+        let condition = filtered.then(|| projection.remove(0));
         let sources: Vec<Option<usize>> = projection.iter().map(|e| column_index(e, &input_schema)).collect();
         let node = self.node(input);
         let moved = |columns: &[usize]| -> Vec<usize> {
@@ -110,7 +114,7 @@ impl Translation<'_> {
             times: moved(&windows.times),
             processing: windows.processing,
         };
-        let (schema, filtered, expressions) = (Arc::clone(&input_schema), condition.is_some(), projection.clone());
+        let (schema, expressions) = (Arc::clone(&input_schema), projection.clone());
         let kind = NodeKind::Calc { input: input_schema, condition, projection };
         let id = self.add(kind, vec![forward(input)], facts);
         self.note_projection(id, input, &schema, &expressions, filtered);

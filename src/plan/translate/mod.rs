@@ -10,6 +10,7 @@
 
 mod aggregate;
 mod calc;
+mod current_watermark;
 mod expand;
 mod join;
 mod leaf;
@@ -29,6 +30,7 @@ use std::sync::Arc;
 use arrow::datatypes::SchemaRef;
 use datafusion_expr::{Distinct, LogicalPlan};
 
+use super::group_windows::GroupWindowNode;
 use super::grouping_sets::ExpandNode;
 use super::nodes::{WatermarkNode, WindowNode};
 use super::rank_node::RankNode;
@@ -158,6 +160,8 @@ impl<'a> Translation<'a> {
                     self.watermark(node)?
                 } else if let Some(node) = extension.node.as_any().downcast_ref::<WindowNode>() {
                     self.window(node)?
+                } else if let Some(node) = extension.node.as_any().downcast_ref::<GroupWindowNode>() {
+                    self.relation(&node.input)?
                 } else if let Some(node) = extension.node.as_any().downcast_ref::<RankNode>() {
                     self.rank(node, true)?
                 } else if let Some(node) = extension.node.as_any().downcast_ref::<ExpandNode>() {
@@ -212,11 +216,11 @@ impl<'a> Translation<'a> {
         let schema = Arc::clone(union.schema.inner());
         let mut facts = Facts::plain(schema);
         facts.mode = inputs.iter().fold(ChangelogMode::NONE, |mode, input| mode.union(self.node(*input).mode));
-        let everywhere = |columns: &dyn Fn(&Node) -> &Vec<usize>, column: usize| {
-            inputs.iter().all(|input| columns(self.node(*input)).contains(&column))
-        };
-        facts.rowtime = (0..facts.schema.fields().len()).filter(|c| everywhere(&|n| &n.rowtime, *c)).collect();
-        facts.proctime = (0..facts.schema.fields().len()).filter(|c| everywhere(&|n| &n.proctime, *c)).collect();
+        // A branch whose times are plain has no watermarks: until it ends it holds those of the union back.
+        let rowtime = |column: &usize| inputs.iter().any(|input| self.node(*input).rowtime.contains(column));
+        let proctime = |column: &usize| inputs.iter().all(|input| self.node(*input).proctime.contains(column));
+        facts.rowtime = (0..facts.schema.fields().len()).filter(rowtime).collect();
+        facts.proctime = (0..facts.schema.fields().len()).filter(proctime).collect();
         let edges = inputs.iter().map(|from| Edge { from: *from, distribution: Distribution::Forward }).collect();
         Ok(self.add(NodeKind::Union, edges, facts))
     }
@@ -239,6 +243,7 @@ impl<'a> Translation<'a> {
             column,
             expression: watermark.expression.clone(),
             idle_timeout_ms: self.settings.idle_timeout_ms,
+            row_by_row: false,
         };
         Ok(self.add(kind, vec![forward(input)], facts))
     }

@@ -179,6 +179,29 @@ impl Translation<'_> {
         Ok(if processing { WindowTime::Processing } else { WindowTime::Event })
     }
 
+    /// By which time a window of `GROUP BY TUMBLE(time, …)` is cut.
+    pub(super) fn moment_of_group_window(
+        &mut self,
+        time: &Expr,
+        input: NodeId,
+        schema: &DFSchema,
+    ) -> Result<WindowTime> {
+        let column = column_index(time, schema);
+        if column.is_some_and(|column| self.node(input).rowtime.contains(&column)) {
+            return Ok(WindowTime::Event);
+        }
+        if self.is_derived_time(time, input, schema) {
+            // Late is what the attribute's watermark has passed, although the rows' own times are on time.
+            self.derive_watermarks_row_by_row(input);
+            return Ok(WindowTime::Event);
+        }
+        let column =
+            column.ok_or_else(|| Error::sql("the first argument of a group window must be a time attribute"))?;
+        let node = self.node(input);
+        self.require_time_attribute(node, column)?;
+        Ok(if node.proctime.contains(&column) { WindowTime::Processing } else { WindowTime::Event })
+    }
+
     pub(super) fn window(&mut self, window: &WindowNode) -> Result<NodeId> {
         let input = self.relation(&window.input)?;
         let own = window.input.schema();
