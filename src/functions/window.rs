@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, StructArray};
+use arrow::array::{Array, ArrayRef, AsArray, StructArray, new_null_array};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field};
 use datafusion_expr::{
@@ -31,6 +31,7 @@ pub(super) fn entries() -> Vec<Entry> {
     let start = |names| Entry::new(names, WINDOW, Typing::By(|a| bound_type(a, 0)), |call| bound(call, 0));
     let end = |names| Entry::new(names, WINDOW, Typing::By(|a| bound_type(a, 1)), |call| bound(call, 1));
     let time = |names| Entry::new(names, WINDOW, Typing::By(|a| bound_type(a, 2)), |call| bound(call, 2));
+    let clock = |names| Entry::new(names, WINDOW, Typing::By(clock_type), processing_time);
     vec![
         group(&["tumble"], TWO),
         group(&["hop"], THREE),
@@ -44,9 +45,9 @@ pub(super) fn entries() -> Vec<Entry> {
         time(&["tumble_rowtime"]),
         time(&["hop_rowtime"]),
         time(&["session_rowtime"]),
-        time(&["tumble_proctime"]),
-        time(&["hop_proctime"]),
-        time(&["session_proctime"]),
+        clock(&["tumble_proctime"]),
+        clock(&["hop_proctime"]),
+        clock(&["session_proctime"]),
         Entry::new(&["current_watermark"], TIME, Typing::By(watermark_type), outside_plan).volatile(),
         Entry::new(&["source_watermark"], &[&[]], Typing::Nullable(SqlType::TimestampLtz(3)), outside_plan).volatile(),
     ]
@@ -74,6 +75,19 @@ fn bound_type(arguments: &Arguments<'_>, index: usize) -> Result<(SqlType, bool)
         }
         other => Err(Error::sql(format!("{} needs the window of GROUP BY, not {other}", arguments.name))
             .hint("repeat the call of TUMBLE, HOP or SESSION as it stands in GROUP BY")),
+    }
+}
+
+/// The processing time of a window; NULL if its time is no instant, which that of the clock always is.
+fn clock_type(arguments: &Arguments<'_>) -> Result<(SqlType, bool)> {
+    bound_type(arguments, 2)?;
+    Ok((SqlType::TimestampLtz(3), true))
+}
+
+fn processing_time(call: &Call<'_>) -> Result<ArrayRef> {
+    match call.column(0)?.data_type() {
+        DataType::Struct(fields) if matches!(fields[2].data_type(), DataType::Timestamp(_, Some(_))) => bound(call, 2),
+        _ => Ok(new_null_array(call.result.data_type(), call.column(0)?.len())),
     }
 }
 

@@ -4,6 +4,7 @@
 //! watermark, right after the row, once it is more than an interval ahead of the last one. A watermark matters to later
 //! operators only through rows that it makes late, so batches are not cut at every watermark: a batch is cut only
 //! before a row whose own time the watermark has passed. At the end of the batch the watermark is sent in any case.
+//! Where more depends on watermarks (`CURRENT_WATERMARK`, windows of a computed time) each is sent right behind its row.
 
 use std::sync::Arc;
 
@@ -28,6 +29,7 @@ pub struct WatermarkAssigner {
     column: usize,
     expression: Arc<dyn PhysicalExpr>,
     interval_ms: i64,
+    row_by_row: bool,
     /// The greatest value of the expression so far.
     candidate: i64,
     /// The watermark by Flink's rule; it may be ahead of what was sent.
@@ -38,7 +40,20 @@ pub struct WatermarkAssigner {
 impl WatermarkAssigner {
     /// `column` is the event time, `expression` gives a row's watermark, `interval_ms` is `pipeline.auto-watermark-interval`.
     pub fn new(column: usize, expression: Arc<dyn PhysicalExpr>, interval_ms: i64) -> WatermarkAssigner {
-        WatermarkAssigner { column, expression, interval_ms, candidate: START, announced: START, last_clock: i64::MIN }
+        WatermarkAssigner {
+            column,
+            expression,
+            interval_ms,
+            row_by_row: false,
+            candidate: START,
+            announced: START,
+            last_clock: i64::MIN,
+        }
+    }
+
+    /// Cuts batches behind every row that moves the watermark.
+    pub fn row_by_row(self) -> WatermarkAssigner {
+        WatermarkAssigner { row_by_row: true, ..self }
     }
 
     /// The watermark that holds; none before the first row after 1970.
@@ -53,7 +68,7 @@ impl Operator for WatermarkAssigner {
         let candidates = milliseconds(&evaluate(&self.expression, batch.rows())?)?;
         let mut from = 0;
         for (row, time) in times.values().iter().enumerate() {
-            if *time <= self.announced && self.mark() > out.current_watermark() {
+            if (self.row_by_row || *time <= self.announced) && self.mark() > out.current_watermark() {
                 out.changes(batch.slice(from, row - from));
                 out.watermark(self.mark());
                 from = row;
@@ -127,6 +142,14 @@ mod tests {
             &feed(&mut operator(), &rows, 1, &mut out),
             "+I[1000]\nW 1000\n+I[2000]\nW 2000\n+I[2100]\n+I[2000]\n+I[1900]\n+I[5000]\nW 5000",
         );
+    }
+
+    #[test]
+    fn row_by_row_every_watermark_stands_right_behind_its_row() {
+        let rows = changes(&schema("ts TS"), "+I 1000\n+I 2000\n+I 2100\n+I 5000");
+        let mut out = Output::default();
+        let expected = "+I[1000]\nW 1000\n+I[2000]\nW 2000\n+I[2100]\n+I[5000]\nW 5000";
+        check(&feed(&mut operator().row_by_row(), &rows, 9, &mut out), expected);
     }
 
     #[test]

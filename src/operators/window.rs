@@ -97,6 +97,8 @@ pub(super) fn local_times(rows: &RecordBatch, column: usize, clock: LocalTime) -
 pub(super) enum Placement {
     /// Times in milliseconds, and the window of the last row asked for.
     Computed { spec: WindowSpec, times: Int64Array, recent: Window },
+    /// The windows around the present moment, which all rows of the batch share.
+    Now { windows: Vec<Window>, time: i64 },
     /// Starts and ends in milliseconds.
     Attached { starts: Int64Array, ends: Int64Array },
 }
@@ -118,6 +120,13 @@ impl Placement {
         }
     }
 
+    /// The windows around the local time `time`, for every row.
+    pub(super) fn now(spec: WindowSpec, time: i64) -> Placement {
+        let mut windows = Vec::new();
+        for_each_window(spec, time, |window| windows.push(window));
+        Placement::Now { windows, time }
+    }
+
     /// Calls `each` with every window of row `row`.
     #[inline]
     pub(super) fn for_each(&mut self, row: usize, mut each: impl FnMut(Window)) {
@@ -130,6 +139,7 @@ impl Placement {
                 each(*recent);
             }
             Placement::Computed { spec, times, .. } => for_each_window(*spec, times.value(row), each),
+            Placement::Now { windows, .. } => windows.iter().copied().for_each(each),
             Placement::Attached { starts, ends } => each(Window { start: starts.value(row), end: ends.value(row) }),
         }
     }
@@ -139,6 +149,7 @@ impl Placement {
     pub(super) fn time(&self, row: usize) -> i64 {
         match self {
             Placement::Computed { times, .. } => times.value(row),
+            Placement::Now { time, .. } => *time,
             Placement::Attached { ends, .. } => ends.value(row) - 1,
         }
     }

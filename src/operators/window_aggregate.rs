@@ -1,4 +1,4 @@
-//! `GROUP BY` over windows of event time: each window emits its groups once, when the watermark has passed its end.
+//! `GROUP BY` over windows: each window emits its groups once, when the watermark, or the clock, has passed its end.
 //!
 //! Every open window is a small table of groups of its own: a row is counted into each of its windows, and a window
 //! that has fired is dropped whole. With the watermark 5 s behind, windows of 10 s and rows `(ts, key)`:
@@ -14,6 +14,9 @@
 //!
 //! The end of the input fires all windows, and that is final too: when the job is run again over files that have grown,
 //! rows of those windows, and of any before them, are late; later windows open as ever. So a window emits once.
+//!
+//! Over processing time a row is in the windows of the moment at which it arrives, so none is late; the clock fires
+//! windows, and the end of the input does not.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,12 +28,12 @@ use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef};
 use super::aggregate::GroupTable;
 use super::event_time::{restore_closed, restore_watermark, save_closed, save_watermark, timestamps};
 use super::window::{Placement, Window, check};
-use super::{Operator, Output, Port};
+use super::{Operator, Output, Port, ProcessingTime};
 use crate::changelog::{ChangeBatch, CheckpointId, Kinds, Watermark};
 use crate::error::{Error, Result};
 use crate::limits::BATCH_ROWS;
 use crate::state::{KeyGroupRange, Restored, Scope, Snapshot, TableDelta};
-use crate::types::{AggregateCall, LocalTime, WindowColumn, WindowSpec};
+use crate::types::{AggregateCall, LocalTime, WindowColumn, WindowSpec, WindowTime};
 
 /// Rows of deltas after which the tables are written anew, beside twice their own size.
 const DELTA_ROWS: usize = 100_000;
@@ -52,6 +55,8 @@ pub struct WindowAggregateParameters {
     pub window: WindowSpec,
     /// The clock along which it is cut. Windows, lateness and the saved watermark are in its local time.
     pub clock: LocalTime,
+    /// Whether the rows' time counts, or that of the machine.
+    pub moment: WindowTime,
     /// Which columns of the window are emitted.
     pub window_columns: Vec<WindowColumn>,
     /// What is computed.
@@ -62,7 +67,7 @@ pub struct WindowAggregateParameters {
     pub key_groups: KeyGroupRange,
 }
 
-/// `GROUP BY` over windows of event time.
+/// `GROUP BY` over windows.
 pub struct WindowAggregate {
     parameters: WindowAggregateParameters,
     /// Open windows, by end.
@@ -70,6 +75,7 @@ pub struct WindowAggregate {
     mark: Watermark,
     /// The last moment of the last window that the end of the input has fired.
     closed: Watermark,
+    now: ProcessingTime,
     saved: bool,
     /// What snapshots hold of windows that have fired since the last one.
     forgotten: Vec<TableDelta>,
@@ -88,8 +94,7 @@ impl WindowAggregate {
     pub fn new(parameters: WindowAggregateParameters) -> Result<WindowAggregate> {
         check(parameters.window)?;
         if matches!(parameters.window, WindowSpec::Session { .. }) {
-            return Err(Error::sql("aggregation over SESSION windows is not supported")
-                .hint("TUMBLE, HOP and CUMULATE windows are"));
+            return Err(Error::bug("sessions have an operator of their own"));
         }
         let width = parameters.keys.len() + parameters.window_columns.len() + parameters.aggregates.len();
         if parameters.output.fields().len() != width {
@@ -100,6 +105,7 @@ impl WindowAggregate {
             windows: BTreeMap::new(),
             mark: Watermark::MIN,
             closed: Watermark::MIN,
+            now: ProcessingTime::MIN,
             saved: false,
             forgotten: Vec::new(),
             delta_rows: 0,
@@ -180,6 +186,31 @@ impl WindowAggregate {
         Ok(RecordBatch::try_new_with_options(Arc::clone(output), columns, &options)?)
     }
 
+    /// Emits and forgets the windows whose last moment has passed.
+    fn fire(&mut self, passed: i64, out: &mut Output) -> Result<()> {
+        let mut results = Vec::new();
+        let mut waiting = 0;
+        while let Some(entry) = self.windows.first_entry().filter(|entry| entry.key().end - 1 <= passed) {
+            let (window, table) = entry.remove_entry();
+            let rows = self.results(window, &table)?;
+            waiting += rows.num_rows();
+            if rows.num_rows() > 0 {
+                results.push(rows);
+            }
+            if waiting >= BATCH_ROWS {
+                self.emit(&mut results, out)?;
+                waiting = 0;
+            }
+            self.unmatched += table.unmatched;
+            if self.saved {
+                for delta in table.forget()? {
+                    self.forgotten.push(in_window(window, delta)?);
+                }
+            }
+        }
+        self.emit(&mut results, out)
+    }
+
     fn emit(&self, results: &mut Vec<RecordBatch>, out: &mut Output) -> Result<()> {
         match results.as_slice() {
             [] => {}
@@ -222,8 +253,11 @@ impl Operator for WindowAggregate {
         if self.parameters.append_only_input && !batch.is_append_only() {
             return Err(Error::bug("an aggregate planned for append-only input was given another change"));
         }
-        let WindowAggregateParameters { window, time, clock, .. } = self.parameters;
-        let placement = Placement::of(window, time, clock, batch.rows())?;
+        let WindowAggregateParameters { window, time, clock, moment, .. } = self.parameters;
+        let placement = match moment {
+            WindowTime::Event => Placement::of(window, time, clock, batch.rows())?,
+            WindowTime::Processing => Placement::now(window, clock.local(self.now)),
+        };
         for (window, rows) in self.assign(batch.len(), placement) {
             self.absorb(window, &pick(&batch, rows)?)?;
         }
@@ -231,36 +265,26 @@ impl Operator for WindowAggregate {
     }
 
     fn on_watermark(&mut self, mark: Watermark, out: &mut Output) -> Result<()> {
-        let passed = self.parameters.clock.complete(mark.0);
-        if mark == Watermark::MAX {
-            let last = self.windows.last_key_value().map_or(Watermark::MIN, |(window, _)| Watermark(window.end - 1));
-            self.closed = self.closed.max(last);
-        } else {
-            self.mark = self.mark.max(Watermark(passed));
+        if self.parameters.moment == WindowTime::Event {
+            let passed = self.parameters.clock.complete(mark.0);
+            if mark == Watermark::MAX {
+                let last = self.windows.last_key_value().map_or(i64::MIN, |(window, _)| window.end - 1);
+                self.closed = self.closed.max(Watermark(last));
+            } else {
+                self.mark = self.mark.max(Watermark(passed));
+            }
+            self.fire(passed, out)?;
         }
-        let mut results = Vec::new();
-        let mut waiting = 0;
-        while let Some(entry) = self.windows.first_entry().filter(|entry| entry.key().end - 1 <= passed) {
-            let (window, table) = entry.remove_entry();
-            let rows = self.results(window, &table)?;
-            waiting += rows.num_rows();
-            if rows.num_rows() > 0 {
-                results.push(rows);
-            }
-            if waiting >= BATCH_ROWS {
-                self.emit(&mut results, out)?;
-                waiting = 0;
-            }
-            self.unmatched += table.unmatched;
-            if self.saved {
-                for delta in table.forget()? {
-                    self.forgotten.push(in_window(window, delta)?);
-                }
-            }
-        }
-        self.emit(&mut results, out)?;
         out.watermark(mark);
         Ok(())
+    }
+
+    fn on_clock(&mut self, now: ProcessingTime, out: &mut Output) -> Result<()> {
+        self.now = self.now.max(now);
+        match self.parameters.moment {
+            WindowTime::Event => Ok(()),
+            WindowTime::Processing => self.fire(self.parameters.clock.complete(self.now), out),
+        }
     }
 
     fn snapshot(&mut self, _at: CheckpointId) -> Result<Snapshot> {
@@ -393,6 +417,7 @@ mod tests {
             time: 1,
             window,
             clock: LocalTime::default(),
+            moment: WindowTime::Event,
             window_columns: vec![WindowColumn::Start, WindowColumn::Time],
             aggregates: vec![
                 call(AggregateFunction::Count, &[], "BIGINT"),
@@ -480,5 +505,27 @@ mod tests {
         second.on_watermark(Watermark::MAX, &mut out).unwrap();
         check(&emitted(&mut out), "+I[a, 20, 29, 1, 9]\nW 9223372036854775807");
         assert_eq!(second.counters()[1], ("late_rows", 2));
+    }
+
+    #[test]
+    fn over_processing_time_the_clock_fires_windows_and_the_end_does_not() {
+        let mut operator = operator(WindowSpec::Hop { slide: 10, size: 20, offset: 0 });
+        operator.parameters.moment = WindowTime::Processing;
+        let mut out = Output::default();
+        operator.on_clock(105, &mut out).unwrap();
+        feed(&mut operator, &input("+I a 0 1\n+I b 0 7"), 9, &mut out);
+        operator.on_clock(109, &mut out).unwrap();
+        check(&emitted(&mut out), "+I[a, 90, 109, 1, 1]\n+I[b, 90, 109, 1, 7]");
+        feed(&mut operator, &input("+I a 500 4"), 9, &mut out);
+        let (mut second, snapshot) =
+            (super::tests::operator(WindowSpec::Hop { slide: 10, size: 20, offset: 0 }), operator.snapshot(1));
+        second.parameters.moment = WindowTime::Processing;
+        second.restore(saved(&[snapshot.unwrap()])).unwrap();
+        second.on_clock(125, &mut out).unwrap();
+        check(&emitted(&mut out), "+I[a, 90, 109, 1, 4]\n+I[a, 100, 119, 2, 4]\n+I[b, 100, 119, 1, 7]");
+        feed(&mut second, &input("+I a 0 4"), 9, &mut out);
+        second.on_watermark(Watermark::MAX, &mut out).unwrap();
+        check(&emitted(&mut out), "W 9223372036854775807");
+        assert_eq!(second.counters()[1], ("late_rows", 0));
     }
 }

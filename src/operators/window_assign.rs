@@ -1,4 +1,6 @@
 //! A window table function alone: each row once for each of its windows, with the window's columns behind it.
+//!
+//! For a session the window is the one that the row would have alone; an aggregation merges them.
 
 use std::sync::Arc;
 
@@ -25,13 +27,9 @@ impl WindowAssign {
     /// `time` is the event-time column; `clock` the one along which it is cut; `schema` is the input's and the three columns of the window.
     ///
     /// # Errors
-    /// If the window's lengths make no sense, or it is a session, which only exists among several rows.
+    /// If the window's lengths make no sense.
     pub fn new(time: usize, window: WindowSpec, clock: LocalTime, schema: SchemaRef) -> Result<WindowAssign> {
         check(window)?;
-        if matches!(window, WindowSpec::Session { .. }) {
-            return Err(Error::sql("SESSION windows need an aggregation over them")
-                .hint("group by window_start, window_end and the PARTITION BY columns"));
-        }
         Ok(WindowAssign { time, window, clock, schema })
     }
 }

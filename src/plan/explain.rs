@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::display::expression;
 use crate::plan::stream::{Distribution, Node, NodeId, NodeKind, NodeParallelism, StateBound, StreamGraph};
-use crate::types::{AggregateCall, Frame, FrameBound, FrameUnits, NullKeys, SortColumn, WindowSpec};
+use crate::types::{AggregateCall, Frame, FrameBound, FrameUnits, NullKeys, SortColumn, WindowSpec, WindowTime};
 
 /// One tree a sink, sinks first; a node that several use is drawn once and referred to after that.
 pub fn explain(graph: &StreamGraph) -> String {
@@ -57,16 +57,20 @@ fn title(graph: &StreamGraph, node: &Node) -> String {
                 None => format!("select=[{list}]"),
             }
         }
-        NodeKind::WatermarkAssigner { input, column: index, expression: value, .. } => {
-            format!("{} AS {}", column(*index), expression(value, input))
+        NodeKind::WatermarkAssigner { input, column: index, expression: value, row_by_row, .. } => {
+            let each = if *row_by_row { ", row by row" } else { "" };
+            format!("{} AS {}{each}", column(*index), expression(value, input))
         }
+        NodeKind::CurrentWatermark => String::new(),
         NodeKind::GroupAggregate { keys, aggregates, mini_batch, .. } => {
             let emission = if mini_batch.is_some() { ", emits=[net change per bundle]" } else { "" };
             format!("groupBy=[{}], select=[{}]{emission}", columns(keys), calls(aggregates, &column))
         }
-        NodeKind::WindowAggregate { keys, window, aggregates, .. } => {
+        NodeKind::WindowAggregate { keys, window, session_gap, moment, aggregates, .. } => {
             let by = columns(keys);
-            format!("groupBy=[{by}], window=[{}], select=[{}]", spec(window), calls(aggregates, &column))
+            let window = spec(&session_gap.map_or(*window, |gap| WindowSpec::Session { gap }));
+            let select = calls(aggregates, &column);
+            format!("groupBy=[{by}], window=[{window}]{}, select=[{select}]", by_clock(*moment))
         }
         NodeKind::Join { kind, sides, condition, pairs, null_keys } => {
             let (equals, unless) = match null_keys {
@@ -84,7 +88,14 @@ fn title(graph: &StreamGraph, node: &Node) -> String {
             on.extend(condition.iter().map(|condition| expression(condition, pairs)));
             format!("joinType=[{}], where=[{}]", kind.name(), on.join(" AND "))
         }
-        NodeKind::WindowAssign { time, window } => format!("{}, {}", column(*time), spec(window)),
+        NodeKind::WindowAssign { time, window } => {
+            let merging = if matches!(window, WindowSpec::Session { .. }) { ", merged by the aggregation" } else { "" };
+            format!("{}, {}{merging}", column(*time), spec(window))
+        }
+        NodeKind::SessionAssign { partition, time, gap, moment } => {
+            let session = spec(&WindowSpec::Session { gap: *gap });
+            format!("{}, {session}, partitionBy=[{}]{}", column(*time), columns(partition), by_clock(*moment))
+        }
         NodeKind::Expand { columns: grouped, sets } => {
             let set = |set: &Vec<bool>| {
                 let present = grouped.iter().zip(set).filter(|(_, present)| **present);
@@ -185,6 +196,10 @@ fn sorted(order: &[SortColumn], column: &dyn Fn(usize) -> String) -> String {
         format!("{}{direction}{nulls}", column(sort.column))
     };
     order.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+fn by_clock(moment: WindowTime) -> &'static str {
+    if moment == WindowTime::Processing { ", closed by=[the clock]" } else { "" }
 }
 
 fn spec(window: &WindowSpec) -> String {

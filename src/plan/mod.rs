@@ -25,6 +25,7 @@ mod expand;
 mod explain;
 mod expressions;
 mod forms;
+mod group_windows;
 mod grouping_sets;
 mod hints;
 mod inline;

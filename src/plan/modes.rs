@@ -18,6 +18,7 @@ pub(super) fn settle(graph: &mut StreamGraph, accepts: &dyn Fn(&NodeKind) -> Cha
             NodeKind::Calc { condition, .. } => condition.is_some() || needed[id],
             NodeKind::GroupAggregate { .. }
             | NodeKind::WindowAggregate { .. }
+            | NodeKind::SessionAssign { .. }
             | NodeKind::Join { .. }
             | NodeKind::CountedSet { .. }
             | NodeKind::Rank { .. }
@@ -61,7 +62,9 @@ fn inherited_mode(graph: &StreamGraph, id: NodeId) -> Option<ChangelogMode> {
             | NodeKind::Expand { .. }
             | NodeKind::Union
             | NodeKind::WatermarkAssigner { .. }
+            | NodeKind::CurrentWatermark
             | NodeKind::WindowAssign { .. }
+            | NodeKind::SessionAssign { .. }
             | NodeKind::Sink { .. }
             | NodeKind::Collect
     );

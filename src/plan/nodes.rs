@@ -66,6 +66,11 @@ pub(super) struct WindowNode {
     pub time: Expr,
     /// How time is cut.
     pub window: WindowSpec,
+    /// `PARTITION BY` columns: each key has sessions of its own.
+    pub partition: Vec<Expr>,
+    /// Whether each row comes once and at once, with the window that it would have alone: enough for an aggregation
+    /// that finds the windows of its groups itself.
+    pub provisional: bool,
     schema: DFSchemaRef,
 }
 
@@ -74,7 +79,7 @@ pub(super) const WINDOW_COLUMNS: [&str; 3] = ["window_start", "window_end", "win
 
 impl WindowNode {
     /// Windows over `input`; the new columns have the time column's kind of timestamp with three digits.
-    pub(super) fn new(input: LogicalPlan, time: Expr, window: WindowSpec) -> Result<WindowNode> {
+    pub(super) fn new(input: LogicalPlan, time: Expr, window: WindowSpec, partition: Vec<Expr>) -> Result<WindowNode> {
         let zone = match time.get_type(input.schema())? {
             DataType::Timestamp(_, zone) => zone,
             _ => None,
@@ -87,13 +92,24 @@ impl WindowNode {
             fields.push((None, Arc::new(Field::new(*name, data_type, false))));
         }
         let schema = DFSchema::new_with_metadata(fields, input.schema().metadata().clone())?;
-        Ok(WindowNode { input, time, window, schema: Arc::new(schema) })
+        Ok(WindowNode { input, time, window, partition, provisional: false, schema: Arc::new(schema) })
+    }
+}
+
+impl WindowNode {
+    /// The same windows, with each row at once.
+    pub(super) fn provisional(&self) -> WindowNode {
+        WindowNode { provisional: true, ..self.clone() }
     }
 }
 
 impl PartialEq for WindowNode {
     fn eq(&self, other: &WindowNode) -> bool {
-        self.input == other.input && self.time == other.time && self.window == other.window
+        self.input == other.input
+            && self.time == other.time
+            && self.window == other.window
+            && self.partition == other.partition
+            && self.provisional == other.provisional
     }
 }
 
@@ -103,6 +119,8 @@ impl Hash for WindowNode {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.input.hash(state);
         self.time.hash(state);
+        self.partition.hash(state);
+        self.provisional.hash(state);
         format!("{:?}", self.window).hash(state);
     }
 }
@@ -127,16 +145,18 @@ impl UserDefinedLogicalNodeCore for WindowNode {
     }
 
     fn expressions(&self) -> Vec<Expr> {
-        vec![self.time.clone()]
+        std::iter::once(&self.time).chain(&self.partition).cloned().collect()
     }
 
     fn fmt_for_explain(&self, f: &mut fmt::Formatter) -> fmt::Result {
         write!(f, "WindowTableFunction: {} {:?}", self.time, self.window)
     }
 
-    fn with_exprs_and_inputs(&self, exprs: Vec<Expr>, inputs: Vec<LogicalPlan>) -> Result<WindowNode> {
+    fn with_exprs_and_inputs(&self, mut exprs: Vec<Expr>, inputs: Vec<LogicalPlan>) -> Result<WindowNode> {
+        let partition = exprs.split_off(exprs.len().min(1));
         let (input, [time]) = one_input(exprs, inputs)?;
-        WindowNode::new(input, time, self.window)
+        let node = WindowNode::new(input, time, self.window, partition)?;
+        Ok(WindowNode { provisional: self.provisional, ..node })
     }
 
     fn necessary_children_exprs(&self, output_columns: &[usize]) -> Option<Vec<Vec<usize>>> {

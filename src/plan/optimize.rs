@@ -22,12 +22,14 @@ use datafusion_optimizer::simplify_expressions::SimplifyExpressions;
 use datafusion_optimizer::{Optimizer, OptimizerContext, OptimizerRule};
 
 use super::error::unwrap;
+use super::group_windows::wall_off;
 use super::pinned::{PinGlobalAggregates, unpin};
 use super::subqueries::NullAwareAntiJoin;
 use crate::error::Result;
 
 /// The plan after the optimizer rules.
 pub(super) fn optimize(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let plan = wall_off(plan).map_err(unwrap)?;
     let rules: Vec<Arc<dyn OptimizerRule + Send + Sync>> = vec![
         Arc::new(OptimizeUnions::new()),
         Arc::new(SimplifyExpressions::new()),

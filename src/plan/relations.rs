@@ -44,11 +44,6 @@ impl RelationPlanner for WindowFunctions {
             return Ok(RelationPlanning::Original(Box::new(relation)));
         };
         let span = Span::from_ast(name.span());
-        if kind == WindowFunction::Session {
-            return Err(wrap(
-                Error::sql("SESSION windows are not supported yet").at(span).hint("TUMBLE, HOP and CUMULATE are"),
-            ));
-        }
         let plan = kind.plan(arguments, context, span)?;
         Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, alias.clone()))))
     }
@@ -98,7 +93,8 @@ impl WindowFunction {
             "OFFSET" => " [, offset]".to_string(),
             name => format!(", {}", name.to_lowercase()),
         });
-        format!("{}(TABLE t, DESCRIPTOR(time_column){})", self.name(), rest.collect::<String>())
+        let keys = if self == WindowFunction::Session { " [PARTITION BY key, …]" } else { "" };
+        format!("{}(TABLE t{keys}, DESCRIPTOR(time_column){})", self.name(), rest.collect::<String>())
     }
 
     fn plan(
@@ -113,7 +109,10 @@ impl WindowFunction {
         let mut arguments = arguments.into_iter();
         let data = arguments.next().flatten().ok_or_else(|| missing("a table"))?;
         let time = arguments.next().flatten().ok_or_else(|| missing("a time column"))?;
+        let keys = self.keys(&data).map_err(wrap)?;
         let input = input_plan(data, context).map_err(|error| error.unwrap_or_else(|| missing("a table: TABLE t")))?;
+        let partition = keys.into_iter().map(|key| context.sql_to_expr(key, input.schema()));
+        let partition = partition.collect::<BindResult<Vec<_>>>()?;
         let column = descriptor(&time).ok_or_else(|| missing("the time column as DESCRIPTOR(column)"))?;
         let time = context.sql_to_expr(SqlExpr::Identifier(column.clone()), input.schema())?;
         let data_type = time.get_type(input.schema())?;
@@ -134,8 +133,43 @@ impl WindowFunction {
             }
         }
         let window = self.spec(&lengths).map_err(|error| wrap(error.at(span)))?;
-        let node = WindowNode::new(input, time, window)?;
+        let node = WindowNode::new(input, time, window, partition)?;
         Ok(LogicalPlan::Extension(Extension { node: Arc::new(node) }))
+    }
+
+    /// The columns of `TABLE t PARTITION BY …`.
+    fn keys(self, data: &SqlExpr) -> Result<Vec<SqlExpr>, Error> {
+        let SqlExpr::Function(function) = data else { return Ok(Vec::new()) };
+        let FunctionArguments::List(list) = &function.args else { return Ok(Vec::new()) };
+        if let Some(clause) = list.clauses.first() {
+            let place = Span::from_ast(clause.span());
+            let message = format!("the table of {} does not take ORDER BY", self.name());
+            return Err(Error::sql(message)
+                .at(place)
+                .hint("windows are cut along the time column, whatever the order"));
+        }
+        let mut keys = Vec::new();
+        for argument in list.args.iter().skip(1) {
+            match argument {
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(
+                    key @ (SqlExpr::Identifier(_) | SqlExpr::CompoundIdentifier(_)),
+                )) => keys.push(key.clone()),
+                other => {
+                    return Err(Error::sql(format!("PARTITION BY takes columns, not '{other}'"))
+                        .at(Span::from_ast(other.span()))
+                        .hint("compute it in a view or a subquery, and name its column here"));
+                }
+            }
+        }
+        match keys.first() {
+            Some(key) if self != WindowFunction::Session => Err(Error::sql(format!(
+                "{} does not take PARTITION BY: its windows are the same for all keys",
+                self.name()
+            ))
+            .at(Span::from_ast(key.span()))
+            .hint("group by the key beside window_start and window_end")),
+            _ => Ok(keys),
+        }
     }
 
     /// Arguments by position or by name, in the order of the parameters; an absent one is `None`.
@@ -228,14 +262,14 @@ fn table(names: Vec<Ident>) -> TableFactor {
     }
 }
 
-/// The one column of `DESCRIPTOR(column)`.
+/// The first column of `DESCRIPTOR(column, …)`; Flink does not look at others.
 fn descriptor(expression: &SqlExpr) -> Option<Ident> {
     let SqlExpr::Function(function) = expression else { return None };
     if !function.name.to_string().eq_ignore_ascii_case("DESCRIPTOR") {
         return None;
     }
     match arguments_of(function).as_slice() {
-        [FunctionArg::Unnamed(FunctionArgExpr::Expr(SqlExpr::Identifier(name)))] => Some(name.clone()),
+        [FunctionArg::Unnamed(FunctionArgExpr::Expr(SqlExpr::Identifier(name))), ..] => Some(name.clone()),
         _ => None,
     }
 }

@@ -116,6 +116,13 @@ fn watermark(names: &Names<'_>, declared: &Declared<'_>, definition: &TableDefin
         .at(span)
         .hint("declare the column with that type, or a computed column such as ts AS TO_TIMESTAMP(text)"));
     }
+    if let ColumnKind::Computed { expression } = &definition.columns[index].kind
+        && matches!(parse_expression(expression)?, SqlExpr::Function(call) if call.name.to_string().eq_ignore_ascii_case("PROCTIME"))
+    {
+        return Err(Error::sql(format!("WATERMARK FOR '{}': processing time needs no watermark", watermark.column))
+            .at(span)
+            .hint("leave it out: the clock closes windows of processing time"));
+    }
     let parsed = match declared {
         Some(declared) => declared.expression.clone(),
         None => parse_expression(&watermark.expression)?,
@@ -127,6 +134,14 @@ fn watermark(names: &Names<'_>, declared: &Declared<'_>, definition: &TableDefin
         error.context("in WATERMARK").at(span.or(definition.span))
     })?;
     let (_, field) = bound.to_field(&schema).map_err(unwrap)?;
+    let watermark_type = SqlType::of_field(&field);
+    let instants = |sql_type: &SqlType| matches!(sql_type, SqlType::TimestampLtz(_));
+    if matches!(field.data_type(), DataType::Timestamp(..)) && instants(&watermark_type) != instants(sql_type) {
+        let message = format!("the watermark is {watermark_type}, and the column '{}' is {sql_type}", watermark.column);
+        return Err(Error::sql(message)
+            .at(span)
+            .hint("both are local times, or both instants: do not cast between them"));
+    }
     if !matches!(field.data_type(), DataType::Timestamp(..)) {
         return Err(Error::sql(format!("the watermark is {}, not a timestamp", SqlType::of_field(&field)))
             .at(span)

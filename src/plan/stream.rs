@@ -16,7 +16,7 @@ use crate::catalog::TableDefinition;
 use crate::changelog::ChangelogMode;
 use crate::types::{
     AggregateCall, Frame, FrameCall, JoinKind, MiniBatch, NullKeys, OverCall, OverFrame, RankFunction, RankInput,
-    SetOperation, SortColumn, SqlType, WindowColumn, WindowSpec,
+    SetOperation, SortColumn, SqlType, WindowColumn, WindowSpec, WindowTime,
 };
 
 /// Index of a node in [`StreamGraph::nodes`].
@@ -137,7 +137,11 @@ pub enum NodeKind {
         expression: Expr,
         /// After this many milliseconds without rows the input counts as idle; 0: never.
         idle_timeout_ms: u64,
+        /// Whether each watermark stands right behind its row: where more than lateness depends on it.
+        row_by_row: bool,
     },
+    /// `CURRENT_WATERMARK`: appends the watermark that holds, as a timestamp of each type that is asked for.
+    CurrentWatermark,
     /// `GROUP BY` over a changelog: emits keys then aggregates.
     GroupAggregate {
         /// Key columns of the input; empty for a global aggregate.
@@ -161,8 +165,12 @@ pub enum NodeKind {
         time: usize,
         /// How time is cut.
         window: WindowSpec,
+        /// The silence that ends a session, if rows of a key that touch are in one window.
+        session_gap: Option<i64>,
         /// Whether it is cut along local time: windows over `TIMESTAMP_LTZ`.
         local: bool,
+        /// Whether the rows' time counts, or that of the machine.
+        moment: WindowTime,
         /// Which columns of the window are emitted after the keys, in this order.
         window_columns: Vec<WindowColumn>,
         /// What is computed.
@@ -174,8 +182,19 @@ pub enum NodeKind {
     WindowAssign {
         /// The event-time column.
         time: usize,
-        /// How time is cut.
+        /// How time is cut; for a session, each row's window alone.
         window: WindowSpec,
+    },
+    /// A SESSION table function alone: rows wait for the end of their session, and come with its columns.
+    SessionAssign {
+        /// Columns of the input whose values have sessions of their own.
+        partition: Vec<usize>,
+        /// The time column.
+        time: usize,
+        /// The silence that ends a session, in milliseconds.
+        gap: i64,
+        /// Whether the rows' time counts, or that of the machine.
+        moment: WindowTime,
     },
     /// `GROUPING SETS`: each row once for each set; emits the input's columns, then `columns` with NULL where the set
     /// does not group by them, then the number of the set.
@@ -318,9 +337,10 @@ impl NodeKind {
             NodeKind::Values { .. } => "Values",
             NodeKind::Calc { .. } => "Calc",
             NodeKind::WatermarkAssigner { .. } => "WatermarkAssigner",
+            NodeKind::CurrentWatermark => "CurrentWatermark",
             NodeKind::GroupAggregate { .. } => "GroupAggregate",
             NodeKind::WindowAggregate { .. } => "WindowAggregate",
-            NodeKind::WindowAssign { .. } => "WindowTableFunction",
+            NodeKind::WindowAssign { .. } | NodeKind::SessionAssign { .. } => "WindowTableFunction",
             NodeKind::Expand { .. } => "Expand",
             NodeKind::Over { .. } => "Over",
             NodeKind::OverTable { .. } => "OverTable",
@@ -407,11 +427,18 @@ impl StreamGraph {
             NodeKind::GroupAggregate { keys, aggregates, append_only_input, .. } => {
                 format!("keys [{}] aggregates [{}] append-only {append_only_input}", types(keys), calls(aggregates))
             }
-            NodeKind::WindowAggregate { keys, window, aggregates, append_only_input, .. } => format!(
-                "keys [{}] window {window:?} aggregates [{}] append-only {append_only_input}",
-                types(keys),
-                calls(aggregates)
-            ),
+            NodeKind::WindowAggregate { keys, window, session_gap, moment, aggregates, append_only_input, .. } => {
+                let session = session_gap.map_or(String::new(), |gap| format!(" session {gap}"));
+                let moment = if *moment == WindowTime::Processing { " by the clock" } else { "" };
+                format!(
+                    "keys [{}] window {window:?}{session}{moment} aggregates [{}] append-only {append_only_input}",
+                    types(keys),
+                    calls(aggregates)
+                )
+            }
+            NodeKind::SessionAssign { partition, time, gap, moment } => {
+                format!("session {gap} {moment:?} time {time} keys [{}] of [{}]", types(partition), rows())
+            }
             NodeKind::Join { kind, sides, null_keys, .. } => {
                 let of = |port: usize| {
                     let schema = node.inputs.get(port).map(|edge| &self.nodes[edge.from].schema);

@@ -136,6 +136,17 @@ fn sinks_get_the_kinds_they_take() {
 }
 
 #[test]
+fn sessions_are_found_by_the_aggregation_or_wait_for_their_end() {
+    let session = "TABLE(SESSION(TABLE clicks PARTITION BY who, DESCRIPTOR(ts), INTERVAL '5' MINUTE))";
+    insta::assert_snapshot!(plans(&[
+        &format!("SELECT who, window_end, COUNT(*) FROM {session} GROUP BY who, window_start, window_end"),
+        &format!("SELECT who, url, window_end FROM {session}"),
+        &format!("SELECT window_end, COUNT(*) FROM {session} GROUP BY window_start, window_end"),
+        "SELECT SESSION_START(ts, INTERVAL '5' MINUTE), COUNT(*) FROM clicks GROUP BY SESSION(ts, INTERVAL '5' MINUTE)",
+    ]));
+}
+
+#[test]
 fn a_statement_set_reads_a_shared_source_once() {
     insta::assert_snapshot!(plans(&["EXECUTE STATEMENT SET BEGIN \
         INSERT INTO totals SELECT who, COUNT(*) FROM clicks GROUP BY who; \
@@ -173,6 +184,10 @@ fn a_wrong_query_is_told_where_and_what_would_be_right() {
         "SELECT window_start FROM TABLE(TUMBLE(TABLE clicks, DESCRIPTOR(who), INTERVAL '1' HOUR))",
         "SELECT window_start FROM TABLE(TUMBLE(TABLE clicks, DESCRIPTOR(ts)))",
         "SELECT window_start FROM TABLE(TUMBLE(TABLE clicks, DESCRIPTOR(ts), INTERVAL '0' HOUR))",
+        "SELECT window_start FROM TABLE(TUMBLE(TABLE clicks PARTITION BY who, DESCRIPTOR(ts), INTERVAL '1' HOUR))",
+        "SELECT window_start FROM TABLE(SESSION(TABLE clicks PARTITION BY who ORDER BY ts, DESCRIPTOR(ts), INTERVAL '1' HOUR))",
+        "SELECT window_start FROM TABLE(SESSION(TABLE clicks PARTITION BY whom, DESCRIPTOR(ts), INTERVAL '1' HOUR))",
+        "SELECT FIRST_VALUE(url) FROM clicks GROUP BY SESSION(ts, INTERVAL '1' HOUR)",
         "SELECT window_start FROM TABLE(TUMBLE(DATA => TABLE clicks, TIMECOL => DESCRIPTOR(ts), LENGTH => INTERVAL '1' HOUR))",
     ]));
 }

@@ -15,9 +15,10 @@ use super::config::JobConfig;
 use crate::changelog::ChangeBatch;
 use crate::error::{Error, Result};
 use crate::operators::{
-    Calc, ChangelogNormalize, CountedSet, DropUpdateBefore, Expand, GroupAggregate, GroupAggregateParameters, Join,
-    JoinInput, JoinParameters, KeepFirst, Operator, Output, Over, OverParameters, OverTable, OverTableParameters, Port,
-    Rank, RankParameters, Sort, TemporalSort, WatermarkAssigner, WindowAggregate, WindowAggregateParameters,
+    Calc, ChangelogNormalize, CountedSet, CurrentWatermark, DropUpdateBefore, Expand, GroupAggregate,
+    GroupAggregateParameters, Join, JoinInput, JoinParameters, KeepFirst, Operator, Output, Over, OverParameters,
+    OverTable, OverTableParameters, Port, Rank, RankParameters, SessionAggregate, SessionAssign,
+    SessionAssignParameters, Sort, TemporalSort, WatermarkAssigner, WindowAggregate, WindowAggregateParameters,
     WindowAssign, WindowRank, WindowRankParameters,
 };
 use crate::plan::stream::{Node, NodeKind, StreamGraph};
@@ -53,9 +54,11 @@ pub fn operator(
             let projection = projection.iter().map(|expression| compile(expression, input)).collect::<Result<_>>()?;
             Box::new(Calc::new(condition, projection, output))
         }
-        NodeKind::WatermarkAssigner { input, column, expression, .. } => {
-            Box::new(WatermarkAssigner::new(*column, compile(expression, input)?, config.watermark_interval_ms))
+        NodeKind::WatermarkAssigner { input, column, expression, row_by_row, .. } => {
+            let assigner = WatermarkAssigner::new(*column, compile(expression, input)?, config.watermark_interval_ms);
+            Box::new(if *row_by_row { assigner.row_by_row() } else { assigner })
         }
+        NodeKind::CurrentWatermark => Box::new(CurrentWatermark::new(output)),
         NodeKind::GroupAggregate { keys, aggregates, append_only_input, emit_update_before, mini_batch, ttl_ms } => {
             let aggregate = GroupAggregate::new(GroupAggregateParameters {
                 input: input()?,
@@ -71,19 +74,34 @@ pub fn operator(
             let global = config.batch && keys.is_empty();
             Box::new(if global { aggregate.answering_nothing() } else { aggregate })
         }
-        NodeKind::WindowAggregate { keys, time, window, local, window_columns, aggregates, append_only_input } => {
-            Box::new(WindowAggregate::new(WindowAggregateParameters {
+        NodeKind::WindowAggregate {
+            keys,
+            time,
+            window,
+            session_gap,
+            local,
+            moment,
+            window_columns,
+            aggregates,
+            append_only_input,
+        } => {
+            let parameters = WindowAggregateParameters {
                 input: input()?,
                 output,
                 keys: keys.clone(),
                 time: *time,
                 window: *window,
                 clock: local_time(*local, config),
+                moment: *moment,
                 window_columns: window_columns.clone(),
                 aggregates: aggregates.clone(),
                 append_only_input: *append_only_input,
                 key_groups,
-            })?)
+            };
+            match session_gap {
+                None => Box::new(WindowAggregate::new(parameters)?),
+                Some(_) => Box::new(SessionAggregate::new(parameters)?),
+            }
         }
         NodeKind::Join { kind, sides, condition, pairs, null_keys } => {
             let side = |port: usize| {
@@ -104,6 +122,19 @@ pub fn operator(
         NodeKind::WindowAssign { time, window } => {
             let instants = matches!(output.field(*time).data_type(), DataType::Timestamp(_, Some(_)));
             Box::new(WindowAssign::new(*time, *window, local_time(instants, config), output)?)
+        }
+        NodeKind::SessionAssign { partition, time, gap, moment } => {
+            let instants = matches!(output.field(*time).data_type(), DataType::Timestamp(_, Some(_)));
+            Box::new(SessionAssign::new(SessionAssignParameters {
+                input: input()?,
+                output,
+                partition: partition.clone(),
+                time: *time,
+                gap: *gap,
+                clock: local_time(instants, config),
+                moment: *moment,
+                key_groups,
+            })?)
         }
         NodeKind::Expand { columns, sets } => Box::new(Expand::new(output, columns.clone(), sets.clone())?),
         NodeKind::KeepFirst { partition, time, ttl_ms } => {

@@ -53,6 +53,7 @@ pub(super) fn parse_prefix(parser: &mut Parser) -> Parse<Option<Expr>> {
         }
         Token::Word(_) => {}
         Token::Minus => return minus(parser).map(Some),
+        Token::LParen if word_at(parser, 1).is_some_and(starts_query) => return subquery(parser).map(Some),
         _ => return Ok(None),
     }
     let Some(word) = word_at(parser, 0) else { return Ok(None) };
@@ -130,6 +131,22 @@ fn quoted_name(parser: &mut Parser) -> Parse<Expr> {
     Ok(Expr::Identifier(name))
 }
 
+fn starts_query(word: &str) -> bool {
+    word.eq_ignore_ascii_case("SELECT") || word.eq_ignore_ascii_case("WITH")
+}
+
+/// `(SELECT …)`, as the argument of a table function also with `PARTITION BY`.
+fn subquery(parser: &mut Parser) -> Parse<Expr> {
+    let span = parser.next_token().span;
+    let query = Expr::Subquery(parser.parse_query()?);
+    require_token(parser, &Token::RParen)?;
+    let partitioned = ["PARTITION", "BY"].iter().enumerate();
+    if partitioned.into_iter().all(|(at, word)| word_at(parser, at).is_some_and(|w| w.eq_ignore_ascii_case(word))) {
+        return partitioned_table(parser, span, query);
+    }
+    Ok(query)
+}
+
 /// `TABLE t [PARTITION BY k, …] [ORDER BY o, …]`.
 fn table_argument(parser: &mut Parser) -> Parse<Expr> {
     let span = parser.next_token().span;
@@ -149,6 +166,11 @@ fn table_argument(parser: &mut Parser) -> Parse<Expr> {
         let message = "hints on a TABLE argument are not supported";
         return Err(refuse(parser.peek_token_ref(), message, "put the hint into a view, and use the view here"));
     }
+    partitioned_table(parser, span, table)
+}
+
+/// `[PARTITION BY k, …] [ORDER BY o, …]` behind a table.
+fn partitioned_table(parser: &mut Parser, span: Span, table: Expr) -> Parse<Expr> {
     let mut arguments = vec![table];
     if accept(parser, &["PARTITION", "BY"]) {
         if token_at(parser, 0, &Token::LParen) {

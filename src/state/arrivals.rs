@@ -113,6 +113,17 @@ impl Arrivals {
         self.groups[slot as usize].by_sequence.values()
     }
 
+    /// The values of `from` become `into`'s, still in order of arrival over both.
+    pub fn merge(&mut self, into: u32, from: u32) {
+        let group = std::mem::take(&mut self.groups[from as usize]);
+        for (sequence, value) in group.by_sequence {
+            if self.tracking {
+                self.dirty.extend([(from, sequence), (into, sequence)]);
+            }
+            self.insert(into, sequence, value);
+        }
+    }
+
     /// Forgets the values of a slot.
     pub fn clear(&mut self, slot: u32) {
         let group = std::mem::take(&mut self.groups[slot as usize]);

@@ -89,6 +89,27 @@ impl<K: CodecKey> Multisets<K> {
         present.map(|(value, entry)| (value, entry.count))
     }
 
+    /// The values of `from` become `into`'s too.
+    pub fn merge(&mut self, into: u32, from: u32) {
+        let group = std::mem::take(&mut self.groups[from as usize]);
+        for (value, entry) in group {
+            self.add(into, value.borrow(), entry.count);
+            if self.tracking {
+                self.dirty.push((from, value));
+            }
+        }
+    }
+
+    /// The values of a slot as a column, and how many there are of each.
+    ///
+    /// # Errors
+    /// Only by a bug.
+    pub fn column(&self, slot: u32) -> Result<(ArrayRef, Vec<i64>)> {
+        let (values, counts): (Vec<Option<K>>, Vec<i64>) =
+            self.groups[slot as usize].iter().map(|(value, entry)| (Some(value.clone()), entry.count)).unzip();
+        Ok((self.codec.decode(&values)?, counts))
+    }
+
     /// Forgets the values of a slot.
     pub fn clear(&mut self, slot: u32) {
         let group = std::mem::take(&mut self.groups[slot as usize]);

@@ -42,6 +42,15 @@ pub enum WindowSpec {
     },
 }
 
+/// By which time rows fall into windows and windows close.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WindowTime {
+    /// The rows' own time; the watermark closes windows.
+    Event,
+    /// The time of the machine at which a row arrives; the clock closes windows.
+    Processing,
+}
+
 /// A column that a window gives to its rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WindowColumn {

@@ -1,6 +1,7 @@
 //! One aggregate call over groups: FILTER, NULLs and DISTINCT before the accumulator.
 
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch};
+use arrow::compute::filter;
 use arrow::datatypes::{FieldRef, Schema};
 
 use super::factory::accumulator;
@@ -14,6 +15,8 @@ trait Gate: Send {
     fn grow(&mut self, slots: usize);
     fn clear(&mut self, slot: u32);
     fn pass(&mut self, slots: &[u32], actions: &mut [Action], argument: &ArrayRef) -> Result<()>;
+    /// Moves the values of `from` to `into` and gives those that `into` did not have.
+    fn merge(&mut self, into: u32, from: u32) -> Result<ArrayRef>;
     fn snapshot(&mut self, table: &str, keys: &KeyTable, base: bool) -> Result<TableDelta>;
     fn restore(&mut self, table: &str, keys: &mut KeyTable, from: &Restored) -> Result<()>;
 }
@@ -44,6 +47,19 @@ impl<K: CodecKey> Gate for Multisets<K> {
             }
         }
         Ok(())
+    }
+
+    fn merge(&mut self, into: u32, from: u32) -> Result<ArrayRef> {
+        let (values, counts) = self.column(from)?;
+        let column = self.codec().encode(&values)?;
+        let mut new = Vec::with_capacity(counts.len());
+        for (row, count) in counts.into_iter().enumerate() {
+            // Below 0 a value has been retracted that never came: it counts neither before nor after.
+            let before = self.add(into, K::view(&column, row), count);
+            new.push(before <= 0 && before + count > 0);
+        }
+        Multisets::clear(self, from);
+        Ok(filter(&values, &BooleanArray::from(new))?)
     }
 
     fn snapshot(&mut self, table: &str, keys: &KeyTable, base: bool) -> Result<TableDelta> {
@@ -108,6 +124,18 @@ impl Call {
         if let Some(gate) = &mut self.gate {
             gate.clear(slot);
         }
+    }
+
+    /// What `from` has seen counts as seen by `into` too; `from` starts afresh.
+    pub(super) fn merge(&mut self, into: u32, from: u32) -> Result<()> {
+        let Some(gate) = &mut self.gate else {
+            self.accumulator.merge(into, from);
+            return Ok(());
+        };
+        // Of a value that both have seen, one copy stays: the other group's are added anew, one by one.
+        let values = gate.merge(into, from)?;
+        self.accumulator.clear(from);
+        self.accumulator.update(&vec![into; values.len()], None, &[values])
     }
 
     fn argument_columns(&self, rows: &RecordBatch) -> Vec<ArrayRef> {

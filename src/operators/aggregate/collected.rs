@@ -73,6 +73,10 @@ impl<K: CodecKey> Kernel for Extreme<K> {
         self.values.clear(slot);
     }
 
+    fn merge(&mut self, into: u32, from: u32) {
+        self.values.merge(into, from);
+    }
+
     fn value(&self, slot: u32) -> Option<K> {
         extreme(&self.values, slot, self.greatest)
     }
@@ -147,6 +151,10 @@ impl<K: CodecKey> Kernel for Collect<K> {
 
     fn clear(&mut self, slot: u32) {
         self.values.clear(slot);
+    }
+
+    fn merge(&mut self, into: u32, from: u32) {
+        self.values.merge(into, from);
     }
 
     fn value(&self, slot: u32) -> Vec<(K, i64)> {
@@ -253,6 +261,10 @@ impl Kernel for Arrived {
 
     fn clear(&mut self, slot: u32) {
         self.values.clear(slot);
+    }
+
+    fn merge(&mut self, into: u32, from: u32) {
+        self.values.merge(into, from);
     }
 
     fn value(&self, slot: u32) -> Vec<Arc<[u8]>> {

@@ -91,6 +91,22 @@ impl<K: CodecKey> Kernel for Kept<K> {
         self.values[slot as usize] = None;
     }
 
+    /// Groups do not tell which of their values came first, so planning refuses FIRST_VALUE and LAST_VALUE over windows
+    /// that merge.
+    fn merge(&mut self, into: u32, from: u32) {
+        let Some(other) = self.values[from as usize].take() else { return };
+        let kept = &mut self.values[into as usize];
+        let better = match (&kept, self.keep) {
+            (None, _) => true,
+            (Some(known), Keep::Least) => other < *known,
+            (Some(known), Keep::Greatest) => other > *known,
+            (Some(_), Keep::First | Keep::Last) => false,
+        };
+        if better {
+            *kept = Some(other);
+        }
+    }
+
     #[inline]
     fn value(&self, slot: u32) -> Option<K> {
         self.values[slot as usize].clone()
@@ -186,6 +202,14 @@ impl Kernel for Single {
 
     fn clear(&mut self, slot: u32) {
         self.cells[slot as usize] = (0, None);
+    }
+
+    /// Only a scalar subquery's global aggregate asks for a single value, and nothing merges there.
+    fn merge(&mut self, into: u32, from: u32) {
+        let (rows, value) = std::mem::take(&mut self.cells[from as usize]);
+        let cell = &mut self.cells[into as usize];
+        cell.0 += rows;
+        cell.1 = value.or(cell.1.take());
     }
 
     fn value(&self, slot: u32) -> Option<Arc<[u8]>> {

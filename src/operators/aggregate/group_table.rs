@@ -53,13 +53,29 @@ impl GroupTable {
         keep_written: bool,
     ) -> Result<GroupTable> {
         let fields = key_columns.iter().map(|column| Arc::clone(&input.fields()[*column])).collect();
+        let mut table = GroupTable::with_keys(KeyTable::new(fields)?, input, aggregates, append_only)?;
+        table.key_columns = key_columns.to_vec();
+        table.keep_written = keep_written;
+        Ok(table)
+    }
+
+    /// Groups under keys that are not columns of the input: batches go through `assign_slots` instead of `assign`.
+    ///
+    /// # Errors
+    /// If an argument type does not fit.
+    pub fn with_keys(
+        keys: KeyTable,
+        input: &Schema,
+        aggregates: &[AggregateCall],
+        append_only: bool,
+    ) -> Result<GroupTable> {
         let calls = aggregates.iter().enumerate().map(|(index, call)| Call::new(index, call, input, append_only));
         Ok(GroupTable {
-            keys: KeyTable::new(fields)?,
-            key_columns: key_columns.to_vec(),
+            keys,
+            key_columns: Vec::new(),
             counts: Vec::new(),
             written: Vec::new(),
-            keep_written,
+            keep_written: false,
             calls: calls.collect::<Result<_>>()?,
             slots: Vec::new(),
             births: Vec::new(),
@@ -86,6 +102,25 @@ impl GroupTable {
         assigned?;
         self.grow();
         self.keys.touch(&self.slots);
+        Ok(())
+    }
+
+    /// The batch's rows are of these slots, which are given already.
+    pub fn assign_slots(&mut self, slots: Vec<u32>) {
+        self.slots = slots;
+        self.grow();
+        self.keys.touch(&self.slots);
+    }
+
+    /// One group becomes part of another and is gone.
+    ///
+    /// # Errors
+    /// If an aggregate fails on its data.
+    pub fn merge(&mut self, into: u32, from: u32) -> Result<()> {
+        self.keys.touch(&[into]);
+        self.counts[into as usize] += self.counts[from as usize];
+        self.calls.iter_mut().try_for_each(|call| call.merge(into, from))?;
+        self.remove(from);
         Ok(())
     }
 

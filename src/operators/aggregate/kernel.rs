@@ -56,6 +56,8 @@ pub(super) trait Kernel: Send {
     fn grow(&mut self, slots: usize);
     /// Start afresh.
     fn clear(&mut self, slot: u32);
+    /// What `from` has seen counts as seen by `into` too; `from` starts afresh.
+    fn merge(&mut self, into: u32, from: u32);
     /// The value now.
     fn value(&self, slot: u32) -> Self::Value;
     /// Values as a column.
@@ -89,6 +91,8 @@ pub(super) trait Accumulator: Send {
     fn grow(&mut self, slots: usize);
     /// Start afresh.
     fn clear(&mut self, slot: u32);
+    /// See [`Kernel::merge`].
+    fn merge(&mut self, into: u32, from: u32);
     /// Applies a batch.
     fn update(&mut self, slots: &[u32], actions: Option<&[Action]>, arguments: &[ArrayRef]) -> Result<()>;
     /// Applies a batch and gives the value before and after each row, interleaved; marks rows that made a difference.
@@ -144,6 +148,10 @@ impl<K: Kernel> Accumulator for Driven<K> {
 
     fn clear(&mut self, slot: u32) {
         self.kernel.clear(slot);
+    }
+
+    fn merge(&mut self, into: u32, from: u32) {
+        self.kernel.merge(into, from);
     }
 
     fn update(&mut self, slots: &[u32], actions: Option<&[Action]>, arguments: &[ArrayRef]) -> Result<()> {

@@ -68,6 +68,10 @@ impl Kernel for Count {
         self.counts[slot as usize] = 0;
     }
 
+    fn merge(&mut self, into: u32, from: u32) {
+        self.counts[into as usize] += std::mem::take(&mut self.counts[from as usize]);
+    }
+
     #[inline]
     fn value(&self, slot: u32) -> i64 {
         self.counts[slot as usize]
@@ -108,6 +112,8 @@ pub(super) trait Adding: Send + 'static {
     fn add(sum: &mut Self::Sum, value: <Self::Input as ArrowPrimitiveType>::Native);
     /// Takes a value back.
     fn subtract(sum: &mut Self::Sum, value: <Self::Input as ArrowPrimitiveType>::Native);
+    /// Adds another group's sum.
+    fn combine(sum: &mut Self::Sum, other: Self::Sum);
     /// The result over `count` values, of which there is at least one; `None` is NULL.
     fn result(&self, sum: Self::Sum, count: i64) -> Option<<Self::Output as ArrowPrimitiveType>::Native>;
     /// Whether a sum that has lost all its values may have rounding left, so that it must be set to zero.
@@ -212,6 +218,13 @@ where
         self.cells[slot as usize] = Cell::default();
     }
 
+    fn merge(&mut self, into: u32, from: u32) {
+        let other = std::mem::take(&mut self.cells[from as usize]);
+        let cell = &mut self.cells[into as usize];
+        A::combine(&mut cell.sum, other.sum);
+        cell.count += other.count;
+    }
+
     #[inline]
     fn value(&self, slot: u32) -> Self::Value {
         value_of(&self.adding, self.cells[slot as usize], self.zero_if_empty)
@@ -272,6 +285,10 @@ where
         *sum = sum.sub_wrapping(value);
     }
 
+    fn combine(sum: &mut T::Native, other: T::Native) {
+        *sum = sum.add_wrapping(other);
+    }
+
     #[inline]
     fn result(&self, sum: T::Native, _count: i64) -> Option<T::Native> {
         Some(sum)
@@ -309,6 +326,10 @@ macro_rules! averages {
             #[inline]
             fn subtract(sum: &mut Self::Sum, value: <$input as ArrowPrimitiveType>::Native) {
                 *sum = sum.sub_wrapping(value as Self::Sum);
+            }
+
+            fn combine(sum: &mut Self::Sum, other: Self::Sum) {
+                *sum = sum.add_wrapping(other);
             }
 
             #[inline]
@@ -382,6 +403,11 @@ impl Adding for Decimals {
     fn subtract(sum: &mut DecimalSum, value: i128) {
         // A decimal of at most 38 digits is never `i128::MIN`.
         sum.add(value.wrapping_neg());
+    }
+
+    fn combine(sum: &mut DecimalSum, other: DecimalSum) {
+        sum.add(other.low);
+        sum.carry += other.carry;
     }
 
     fn result(&self, sum: DecimalSum, count: i64) -> Option<i128> {

@@ -49,6 +49,8 @@ impl Spread {
 pub(super) trait Moment: Copy + Default + PartialEq + Send + 'static {
     /// Adds a value `times` (1 or -1).
     fn add(moments: &mut Moments<Self>, value: Self, times: i64);
+    /// Adds another group's moments.
+    fn combine(moments: &mut Moments<Self>, other: Moments<Self>);
     /// The argument column.
     fn column(array: &ArrayRef) -> Result<ScalarBuffer<Self>>
     where
@@ -75,6 +77,12 @@ impl Moment for f64 {
         }
         moments.sum += value * times as f64;
         moments.squares += value * value * times as f64;
+    }
+
+    fn combine(moments: &mut Moments<f64>, other: Moments<f64>) {
+        moments.count += other.count;
+        moments.sum += other.sum;
+        moments.squares += other.squares;
     }
 
     fn column(array: &ArrayRef) -> Result<ScalarBuffer<f64>> {
@@ -111,6 +119,14 @@ impl Moment for i128 {
         moments.squares = squares;
         // A square that does not fit makes the result NULL until its value is taken back.
         moments.carry += (i32::from(overflowed) + i32::from(square.is_none())) * times as i32;
+    }
+
+    fn combine(moments: &mut Moments<i128>, other: Moments<i128>) {
+        let (squares, overflowed) = moments.squares.overflowing_add(other.squares);
+        moments.count += other.count;
+        moments.sum = moments.sum.wrapping_add(other.sum);
+        moments.squares = squares;
+        moments.carry += other.carry + i32::from(overflowed);
     }
 
     fn column(array: &ArrayRef) -> Result<ScalarBuffer<i128>> {
@@ -216,6 +232,11 @@ impl<S: Moment + arrow::datatypes::ArrowNativeType> Kernel for Variance<S> {
 
     fn clear(&mut self, slot: u32) {
         self.moments[slot as usize] = Moments::default();
+    }
+
+    fn merge(&mut self, into: u32, from: u32) {
+        let other = std::mem::take(&mut self.moments[from as usize]);
+        S::combine(&mut self.moments[into as usize], other);
     }
 
     fn value(&self, slot: u32) -> Moments<S> {

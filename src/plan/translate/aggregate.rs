@@ -8,6 +8,7 @@ use datafusion_expr::expr::AggregateFunction as AggregateExpression;
 use datafusion_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan};
 
 use super::calc::column_index;
+use super::windows::{Grouping, passes};
 use super::{Facts, Translation, Windows, is_instant};
 use crate::changelog::{ChangelogMode, Kind};
 use crate::error::{Error, Result};
@@ -16,7 +17,7 @@ use crate::plan::error::unwrap;
 use crate::plan::expressions::call;
 use crate::plan::relations::constant_interval;
 use crate::plan::stream::{Distribution, Edge, NodeId, NodeKind, NodeParallelism, StateBound};
-use crate::types::{AggregateCall, AggregateFunction, WindowColumn, WindowSpec};
+use crate::types::{AggregateCall, AggregateFunction, WindowColumn, WindowSpec, WindowTime};
 
 /// The columns an aggregation reads, computed once each before it.
 pub(super) struct Arguments<'a> {
@@ -75,8 +76,12 @@ struct WindowOf {
     /// Column of the arguments that holds the time (for attached windows, the start).
     time: usize,
     spec: WindowSpec,
+    /// The silence that ends it, if it is a session.
+    session_gap: Option<i64>,
     /// Whether it is cut along local time.
     local: bool,
+    /// Whether the rows' time counts, or that of the machine.
+    moment: WindowTime,
 }
 
 impl Translation<'_> {
@@ -91,10 +96,22 @@ impl Translation<'_> {
     }
 
     pub(super) fn aggregate(&mut self, aggregate: &Aggregate) -> Result<NodeId> {
-        let input = self.relation(&aggregate.input)?;
+        // A key that is named twice is one column of the result.
+        let mut unique: Vec<Expr> = Vec::with_capacity(aggregate.group_expr.len());
+        for expression in &aggregate.group_expr {
+            if !unique.contains(expression) {
+                unique.push(expression.clone());
+            }
+        }
+        if unique.len() < aggregate.group_expr.len() {
+            let mut aggregate = aggregate.clone();
+            aggregate.group_expr = unique;
+            return self.aggregate(&aggregate);
+        }
+        let (input, grouping) = self.window_input(aggregate)?;
         let schema = aggregate.input.schema();
         let mut arguments = Arguments { schema, expressions: Vec::new() };
-        let (parts, window) = self.group_parts(aggregate, input, &mut arguments)?;
+        let (parts, window) = self.group_parts(aggregate, input, grouping, &mut arguments)?;
         let calls = aggregate
             .aggr_expr
             .iter()
@@ -117,9 +134,10 @@ impl Translation<'_> {
 
     /// Sorts the group expressions into keys and window columns, and finds the window.
     fn group_parts(
-        &self,
+        &mut self,
         aggregate: &Aggregate,
         input: NodeId,
+        grouping: Grouping,
         arguments: &mut Arguments,
     ) -> Result<(Vec<GroupPart>, Option<WindowOf>)> {
         let schema = aggregate.input.schema();
@@ -129,7 +147,7 @@ impl Translation<'_> {
             windows.columns.iter().find(|(index, _)| *index == column).map(|(_, which)| *which)
         };
         let has = |which| aggregate.group_expr.iter().any(|e| attached(e) == Some(which));
-        let over_windows = has(WindowColumn::Start) && has(WindowColumn::End);
+        let over_windows = grouping != Grouping::Plain && has(WindowColumn::Start) && has(WindowColumn::End);
         let mut window = None;
         let mut parts = Vec::new();
         for expression in &aggregate.group_expr {
@@ -137,14 +155,10 @@ impl Translation<'_> {
                 if window.is_some() {
                     return Err(Error::sql("only one window may stand in GROUP BY"));
                 }
-                if !self.is_derived_time(time, input, schema) {
-                    let column = column_index(time, schema)
-                        .ok_or_else(|| Error::sql("the first argument of a group window must be a time attribute"))?;
-                    self.require_time_attribute(self.node(input), column)?;
-                    self.refuse_processing_time(input, column)?;
-                }
+                let moment = self.moment_of_group_window(time, input, schema)?;
                 let local = time.to_field(schema).is_ok_and(|(_, field)| is_instant(&field));
-                window = Some(WindowOf { time: arguments.column(time), spec, local });
+                let session_gap = if let WindowSpec::Session { gap } = spec { Some(gap) } else { None };
+                window = Some(WindowOf { time: arguments.column(time), spec, session_gap, local, moment });
                 parts.push(GroupPart::Packed);
                 continue;
             }
@@ -162,7 +176,14 @@ impl Translation<'_> {
                 return Err(Error::bug("a window lost its start or end"));
             };
             let (start, end) = (arguments.column(&start), arguments.column(&end));
-            window = Some(WindowOf { time: start, spec: WindowSpec::Attached { start, end }, local: windows.local });
+            let carried = WindowSpec::Attached { start, end };
+            let (spec, session_gap, moment) = match grouping {
+                Grouping::Merged(gap) => (carried, Some(gap), WindowTime::Event),
+                Grouping::OfTheMoment(spec @ WindowSpec::Session { gap }) => (spec, Some(gap), WindowTime::Processing),
+                Grouping::OfTheMoment(spec) => (spec, None, WindowTime::Processing),
+                Grouping::Carried | Grouping::Plain => (carried, None, WindowTime::Event),
+            };
+            window = Some(WindowOf { time: start, spec, session_gap, local: windows.local, moment });
         }
         Ok((parts, window))
     }
@@ -174,15 +195,6 @@ impl Translation<'_> {
                 && call.arguments.first().is_some_and(|argument| self.node(input).rowtime.contains(argument))
         };
         calls.iter().enumerate().filter(|(_, call)| extreme(call)).map(|(index, _)| keys + index).collect()
-    }
-
-    fn refuse_processing_time(&self, input: NodeId, column: usize) -> Result<()> {
-        if self.node(input).proctime.contains(&column) && !self.node(input).rowtime.contains(&column) {
-            return Err(
-                Error::sql("windows over processing time are not supported yet").hint("use an event-time column")
-            );
-        }
-        Ok(())
     }
 
     /// An aggregation without windows.
@@ -232,6 +244,9 @@ impl Translation<'_> {
         aggregates: Vec<AggregateCall>,
         schema: &DFSchemaRef,
     ) -> Result<NodeId> {
+        if window.session_gap.is_some() {
+            refuse_arrival(&aggregates)?;
+        }
         let keys: Vec<usize> = parts.iter().filter_map(GroupPart::key).collect();
         let window_columns = vec![WindowColumn::Start, WindowColumn::End, WindowColumn::Time];
         let input_node = self.node(input);
@@ -241,15 +256,20 @@ impl Translation<'_> {
         fields.extend(schema.fields().iter().skip(parts.len()).cloned());
         let first_window = keys.len();
         let mut facts = Facts::plain(Arc::new(Schema::new(fields)));
-        facts.rowtime = vec![first_window + 2];
+        match window.moment {
+            WindowTime::Event => facts.rowtime = vec![first_window + 2],
+            WindowTime::Processing => facts.proctime = vec![first_window + 2],
+        }
         facts.upsert_key = Some((0..keys.len() + 2).collect());
-        facts.state = StateBound::Bounded("a window's rows go when the watermark passes its end".into());
+        facts.state = StateBound::Bounded(format!("a window's groups go when {}", passes(window.moment)));
         let edge = self.keyed_edge(input, &keys, &mut facts);
         let kind = NodeKind::WindowAggregate {
             keys,
             time: window.time,
             window: window.spec,
+            session_gap: window.session_gap,
             local: window.local,
+            moment: window.moment,
             window_columns: window_columns.clone(),
             aggregates,
             append_only_input,
@@ -257,7 +277,8 @@ impl Translation<'_> {
         let output = Arc::clone(&facts.schema);
         let node = self.add(kind, vec![edge], facts);
         let columns = window_columns.into_iter().enumerate().map(|(i, which)| (first_window + i, which)).collect();
-        self.windows.insert(node, Windows { columns, local: window.local, ..Windows::default() });
+        let processing = window.moment == WindowTime::Processing;
+        self.windows.insert(node, Windows { columns, local: window.local, processing, ..Windows::default() });
         self.in_group_order(node, &output, parts, first_window, schema)
     }
 
@@ -305,6 +326,20 @@ impl Translation<'_> {
             return Edge { from: input, distribution: Distribution::Single };
         }
         Edge { from: input, distribution: Distribution::Hash(keys.to_vec()) }
+    }
+}
+
+/// Sessions merge, and then it is not known any more which of two values came first.
+fn refuse_arrival(aggregates: &[AggregateCall]) -> Result<()> {
+    let name = aggregates.iter().find_map(|call| match call.function {
+        AggregateFunction::FirstValue => Some("FIRST_VALUE"),
+        AggregateFunction::LastValue => Some("LAST_VALUE"),
+        _ => None,
+    });
+    match name {
+        None => Ok(()),
+        Some(name) => Err(Error::sql(format!("{name} cannot be computed over sessions, whose values merge"))
+            .hint("take MIN or MAX of the time, or ARRAY_AGG, which keeps the order of arrival")),
     }
 }
 

@@ -61,6 +61,10 @@ impl Translation<'_> {
         schema: SchemaRef,
     ) -> Result<NodeId> {
         reject_subqueries(condition.iter().chain(&projection))?;
+        let filtered = condition.is_some();
+        let expressions = condition.into_iter().chain(projection).collect();
+        let (input, input_schema, mut projection) = self.with_watermarks(input, input_schema, expressions)?;
+        let condition = filtered.then(|| projection.remove(0));
         let sources: Vec<Option<usize>> = projection.iter().map(|e| column_index(e, &input_schema)).collect();
         let node = self.node(input);
         let moved = |columns: &[usize]| -> Vec<usize> {
@@ -81,6 +85,11 @@ impl Translation<'_> {
                 Some((name, argument)) if is_window_time(name) => {
                     let packed = argument.and_then(|argument| column_index(argument, &input_schema));
                     if packed.is_some_and(|column| windows.packed.contains(&column)) {
+                        if windows.processing {
+                            let name = name.to_uppercase();
+                            return Err(Error::sql(format!("{name}: a window of processing time has no row time"))
+                                .hint("TUMBLE_PROCTIME, HOP_PROCTIME and SESSION_PROCTIME give its processing time"));
+                        }
                         facts.rowtime.push(index);
                     }
                 }
@@ -103,8 +112,9 @@ impl Translation<'_> {
                 .filter(|index| self.is_derived_time(&projection[*index], input, &input_schema))
                 .collect(),
             times: moved(&windows.times),
+            processing: windows.processing,
         };
-        let (schema, filtered, expressions) = (Arc::clone(&input_schema), condition.is_some(), projection.clone());
+        let (schema, expressions) = (Arc::clone(&input_schema), projection.clone());
         let kind = NodeKind::Calc { input: input_schema, condition, projection };
         let id = self.add(kind, vec![forward(input)], facts);
         self.note_projection(id, input, &schema, &expressions, filtered);

@@ -156,6 +156,11 @@ impl Translation<'_> {
             return Err(Error::sql("an interval join (a join that bounds the time between two rows) is not supported yet")
                 .hint("a condition on a column that is no time attribute, such as CAST(ts AS TIMESTAMP(3)), makes it a regular join, which keeps all rows"));
         }
+        let processing = |input: &NodeId| self.windows.get(input).is_some_and(|windows| windows.processing);
+        if inputs.iter().any(processing) && self.joins_windows(sides, inputs) {
+            return Err(Error::sql("a join of windows of processing time is not supported")
+                .hint("which rows meet would be a matter of chance; use windows of event time"));
+        }
         if !matches!(sides.kind, JoinKind::Inner | JoinKind::Semi) && self.joins_windows(sides, inputs) {
             return Err(Error::sql(
                 "an outer or anti join of two windowed inputs (a window join) is not supported yet",
@@ -233,6 +238,7 @@ impl Translation<'_> {
         loop {
             match &self.node(id).kind {
                 NodeKind::WindowAssign { window, .. } => return Some(*window),
+                NodeKind::SessionAssign { gap, .. } => return Some(WindowSpec::Session { gap: *gap }),
                 NodeKind::WindowAggregate { window, .. } if !matches!(window, WindowSpec::Attached { .. }) => {
                     return Some(*window);
                 }

@@ -10,6 +10,7 @@
 
 mod aggregate;
 mod calc;
+mod current_watermark;
 mod expand;
 mod join;
 mod leaf;
@@ -19,6 +20,7 @@ mod over_table;
 mod rank;
 mod sink;
 mod sort;
+mod windows;
 
 pub(super) use calc::column_index;
 pub(super) use sink::{StaticPartition, Target};
@@ -29,6 +31,7 @@ use std::sync::Arc;
 use arrow::datatypes::SchemaRef;
 use datafusion_expr::{Distinct, LogicalPlan};
 
+use super::group_windows::GroupWindowNode;
 use super::grouping_sets::ExpandNode;
 use super::nodes::{WatermarkNode, WindowNode};
 use super::rank_node::RankNode;
@@ -68,6 +71,8 @@ struct Windows {
     derived: Vec<usize>,
     /// Columns that were the time attribute which the windows cut.
     times: Vec<usize>,
+    /// Whether the windows are of processing time.
+    processing: bool,
 }
 
 /// Whether a time column holds instants, whose windows are cut along local time.
@@ -156,6 +161,8 @@ impl<'a> Translation<'a> {
                     self.watermark(node)?
                 } else if let Some(node) = extension.node.as_any().downcast_ref::<WindowNode>() {
                     self.window(node)?
+                } else if let Some(node) = extension.node.as_any().downcast_ref::<GroupWindowNode>() {
+                    self.relation(&node.input)?
                 } else if let Some(node) = extension.node.as_any().downcast_ref::<RankNode>() {
                     self.rank(node, true)?
                 } else if let Some(node) = extension.node.as_any().downcast_ref::<ExpandNode>() {
@@ -210,11 +217,11 @@ impl<'a> Translation<'a> {
         let schema = Arc::clone(union.schema.inner());
         let mut facts = Facts::plain(schema);
         facts.mode = inputs.iter().fold(ChangelogMode::NONE, |mode, input| mode.union(self.node(*input).mode));
-        let everywhere = |columns: &dyn Fn(&Node) -> &Vec<usize>, column: usize| {
-            inputs.iter().all(|input| columns(self.node(*input)).contains(&column))
-        };
-        facts.rowtime = (0..facts.schema.fields().len()).filter(|c| everywhere(&|n| &n.rowtime, *c)).collect();
-        facts.proctime = (0..facts.schema.fields().len()).filter(|c| everywhere(&|n| &n.proctime, *c)).collect();
+        // A branch whose times are plain has no watermarks: until it ends it holds those of the union back.
+        let rowtime = |column: &usize| inputs.iter().any(|input| self.node(*input).rowtime.contains(column));
+        let proctime = |column: &usize| inputs.iter().all(|input| self.node(*input).proctime.contains(column));
+        facts.rowtime = (0..facts.schema.fields().len()).filter(rowtime).collect();
+        facts.proctime = (0..facts.schema.fields().len()).filter(proctime).collect();
         let edges = inputs.iter().map(|from| Edge { from: *from, distribution: Distribution::Forward }).collect();
         Ok(self.add(NodeKind::Union, edges, facts))
     }
@@ -237,40 +244,9 @@ impl<'a> Translation<'a> {
             column,
             expression: watermark.expression.clone(),
             idle_timeout_ms: self.settings.idle_timeout_ms,
+            row_by_row: false,
         };
         Ok(self.add(kind, vec![forward(input)], facts))
-    }
-
-    fn window(&mut self, window: &WindowNode) -> Result<NodeId> {
-        let input = self.relation(&window.input)?;
-        let columns = window.input.schema().fields().len();
-        let time = calc::column_index(&window.time, window.input.schema())
-            .ok_or_else(|| Error::bug("a window's time column is not a column"))?;
-        let node = self.node(input);
-        self.require_time_attribute(node, time)?;
-        let mut facts = Facts::like(node);
-        facts.schema = Arc::clone(datafusion_expr::UserDefinedLogicalNodeCore::schema(window).inner());
-        // The original attribute becomes a plain timestamp: only the window's own time may be windowed again.
-        facts.rowtime = if node.rowtime.contains(&time) { vec![columns + 2] } else { Vec::new() };
-        facts.proctime = if node.proctime.contains(&time) { vec![columns + 2] } else { Vec::new() };
-        let local = is_instant(facts.schema.field(time));
-        let kind = NodeKind::WindowAssign { time, window: window.window };
-        let id = self.add(kind, vec![forward(input)], facts);
-        let which = [WindowColumn::Start, WindowColumn::End, WindowColumn::Time];
-        let columns = which.into_iter().enumerate().map(|(index, which)| (columns + index, which)).collect();
-        self.windows.insert(id, Windows { columns, local, times: vec![time], ..Windows::default() });
-        Ok(id)
-    }
-
-    /// # Errors
-    /// If the column is a plain timestamp (in batch mode a plain timestamp does).
-    fn require_time_attribute(&self, node: &Node, column: usize) -> Result<()> {
-        if self.settings.batch || node.rowtime.contains(&column) || node.proctime.contains(&column) {
-            return Ok(());
-        }
-        let field = node.schema.field(column);
-        Err(Error::sql(format!("a window needs a time attribute, and column '{}' is a plain timestamp", field.name()))
-            .hint("declare WATERMARK FOR it in CREATE TABLE; a join, an aggregate or arithmetic on it loses the attribute"))
     }
 }
 

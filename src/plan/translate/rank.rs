@@ -175,6 +175,10 @@ impl Translation<'_> {
     /// A Top-N of each window, told when the window has ended.
     fn window_rank(&mut self, top: Top, latest: bool) -> Result<NodeId> {
         let windows = self.windows.get(&top.input).cloned().unwrap_or_default();
+        if windows.processing {
+            return Err(Error::sql("a Top-N of windows of processing time is not supported")
+                .hint("use windows of event time, or leave window_start and window_end out of PARTITION BY"));
+        }
         let end = windows.columns.iter().find(|(_, which)| *which == WindowColumn::End).map(|(column, _)| *column);
         let end = end.ok_or_else(|| Error::bug("a window lost its end"))?;
         let time =
