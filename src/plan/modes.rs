@@ -19,6 +19,7 @@ pub(super) fn settle(graph: &mut StreamGraph, accepts: &dyn Fn(&NodeKind) -> Cha
             NodeKind::GroupAggregate { .. }
             | NodeKind::WindowAggregate { .. }
             | NodeKind::Join { .. }
+            | NodeKind::IntervalJoin { .. }
             | NodeKind::CountedSet { .. }
             | NodeKind::Rank { .. }
             | NodeKind::Sort { .. } => true,

@@ -270,6 +270,23 @@ pub enum NodeKind {
         /// What a NULL among the keys equals.
         null_keys: NullKeys,
     },
+    /// Joins two append-only inputs whose rows are close in time: the left input's columns, then the right's; append-only.
+    IntervalJoin {
+        /// What becomes of rows with and without a match.
+        kind: JoinKind,
+        /// Left, then right.
+        sides: [JoinSide; 2],
+        /// The event-time columns; `None`: rows are as old as their arrival.
+        times: Option<[usize; 2]>,
+        /// The least and the greatest milliseconds from a left row to a right row that matches it.
+        bounds: (i64, i64),
+        /// What must hold of a pair beside that, over the columns of `pairs`.
+        condition: Option<Expr>,
+        /// The inputs' own columns, left then right, with qualifiers; empty without a condition.
+        pairs: DFSchemaRef,
+        /// What a NULL among the keys equals.
+        null_keys: NullKeys,
+    },
     /// `INTERSECT ALL` or `EXCEPT ALL` of two inputs of the same types.
     CountedSet {
         /// How often a row is in the result.
@@ -316,6 +333,7 @@ impl NodeKind {
             NodeKind::TemporalSort { .. } => "TemporalSort",
             NodeKind::Sort { .. } => "Sort",
             NodeKind::Join { .. } => "Join",
+            NodeKind::IntervalJoin { .. } => "IntervalJoin",
             NodeKind::CountedSet { operation } => operation.name(),
             NodeKind::Union => "Union",
             NodeKind::DropUpdateBefore => "DropUpdateBefore",
@@ -346,7 +364,8 @@ impl StreamGraph {
                 NodeKind::WatermarkAssigner { input, expression, .. } => {
                     meaning += &display::expression(expression, input);
                 }
-                NodeKind::Join { condition: Some(condition), pairs, .. } => {
+                NodeKind::Join { condition: Some(condition), pairs, .. }
+                | NodeKind::IntervalJoin { condition: Some(condition), pairs, .. } => {
                     meaning += &display::expression(condition, pairs);
                 }
                 NodeKind::Values { rows } => meaning += &format!("{rows:?}"),
@@ -399,13 +418,10 @@ impl StreamGraph {
                 calls(aggregates)
             ),
             NodeKind::Join { kind, sides, null_keys, .. } => {
-                let of = |port: usize| {
-                    let schema = node.inputs.get(port).map(|edge| &self.nodes[edge.from].schema);
-                    let fields = schema.iter().flat_map(|schema| schema.fields());
-                    let types: Vec<String> = fields.map(|field| SqlType::of_field(field).to_string()).collect();
-                    format!("[{}] by {:?}", types.join(", "), sides[port].keys)
-                };
-                format!("{kind:?} {} with {} {null_keys:?}", of(0), of(1))
+                format!("{kind:?} {} {null_keys:?}", self.join_inputs(node, sides))
+            }
+            NodeKind::IntervalJoin { kind, sides, times, bounds, null_keys, .. } => {
+                format!("{kind:?} {} {null_keys:?} times {times:?} {bounds:?}", self.join_inputs(node, sides))
             }
             NodeKind::Sink { table, .. } => format!("connector {}", table.options.get("connector").unwrap_or_default()),
             NodeKind::ChangelogNormalize { key, .. } => format!("key {key:?} rows [{}]", row_types(&node.schema)),
@@ -433,6 +449,15 @@ impl StreamGraph {
             _ => String::new(),
         };
         format!("{} {words}", node.kind.name()).trim_end().to_string()
+    }
+
+    /// The types and keys of a join's inputs.
+    fn join_inputs(&self, node: &Node, sides: &[JoinSide; 2]) -> String {
+        let of = |port: usize| {
+            let schema = node.inputs.get(port).map(|edge| &self.nodes[edge.from].schema);
+            format!("[{}] by {:?}", schema.map(row_types).unwrap_or_default(), sides[port].keys)
+        };
+        format!("{} with {}", of(0), of(1))
     }
 }
 

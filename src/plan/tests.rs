@@ -126,6 +126,21 @@ fn windows_are_append_only_and_bounded_in_every_spelling() {
 }
 
 #[test]
+fn interval_joins_keep_rows_as_long_as_they_can_match_and_no_longer() {
+    insta::assert_snapshot!(plans(&[
+        "SELECT a.who, a.ts, b.url FROM clicks a JOIN clicks b ON a.who = b.who \
+         AND b.ts > a.ts AND b.ts - INTERVAL '1' HOUR <= a.ts AND a.cost < b.cost",
+        "SELECT a.who FROM clicks a LEFT JOIN clicks b \
+         ON b.ts BETWEEN TIMESTAMPADD(MINUTE, -5, a.ts) AND a.ts - INTERVAL '1' MINUTE",
+        "SELECT a.who FROM clicks a JOIN clicks b ON b.ts BETWEEN a.ts AND a.ts + INTERVAL '1' MONTH",
+        "SELECT a.who FROM clicks a JOIN clicks b ON a.ts = b.ts",
+        "SELECT a.who FROM clicks a JOIN clicks b ON a.who = b.who AND b.ts > a.ts",
+        "SELECT a.who FROM clicks a JOIN (SELECT * FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY who ORDER BY ts DESC) \
+         AS rn FROM clicks) WHERE rn = 1) b ON b.ts BETWEEN a.ts AND a.ts + INTERVAL '1' HOUR",
+    ]));
+}
+
+#[test]
 fn sinks_get_the_kinds_they_take() {
     insta::assert_snapshot!(plans(&[
         "INSERT INTO totals SELECT who, COUNT(*) FROM clicks GROUP BY who",

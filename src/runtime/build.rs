@@ -15,12 +15,12 @@ use super::config::JobConfig;
 use crate::changelog::ChangeBatch;
 use crate::error::{Error, Result};
 use crate::operators::{
-    Calc, ChangelogNormalize, CountedSet, DropUpdateBefore, Expand, GroupAggregate, GroupAggregateParameters, Join,
-    JoinInput, JoinParameters, KeepFirst, Operator, Output, Over, OverParameters, Port, Rank, RankParameters, Sort,
-    TemporalSort, WatermarkAssigner, WindowAggregate, WindowAggregateParameters, WindowAssign, WindowRank,
-    WindowRankParameters,
+    Calc, ChangelogNormalize, CountedSet, DropUpdateBefore, Expand, GroupAggregate, GroupAggregateParameters,
+    IntervalJoin, IntervalJoinParameters, Join, JoinInput, JoinParameters, KeepFirst, Operator, Output, Over,
+    OverParameters, Port, Rank, RankParameters, Sort, TemporalSort, WatermarkAssigner, WindowAggregate,
+    WindowAggregateParameters, WindowAssign, WindowRank, WindowRankParameters,
 };
-use crate::plan::stream::{Node, NodeKind, StreamGraph};
+use crate::plan::stream::{JoinSide, Node, NodeKind, StreamGraph};
 use crate::state::KeyGroupRange;
 use crate::types::LocalTime;
 
@@ -85,15 +85,20 @@ pub fn operator(
                 key_groups,
             })?)
         }
-        NodeKind::Join { kind, sides, condition, pairs, null_keys } => {
-            let side = |port: usize| {
-                let edge = node.inputs.get(port).ok_or_else(|| Error::bug("a join lacks an input"))?;
-                let schema = graph.nodes[edge.from].schema.clone();
-                Ok::<_, Error>(JoinInput { schema, keys: sides[port].keys.clone(), width: sides[port].width })
-            };
-            Box::new(Join::new(JoinParameters {
+        NodeKind::Join { kind, sides, condition, pairs, null_keys } => Box::new(Join::new(JoinParameters {
+            kind: *kind,
+            inputs: join_inputs(graph, node, sides)?,
+            condition: condition.as_ref().map(|condition| compile(condition, pairs)).transpose()?,
+            null_keys: *null_keys,
+            output,
+            key_groups,
+        })?),
+        NodeKind::IntervalJoin { kind, sides, times, bounds, condition, pairs, null_keys } => {
+            Box::new(IntervalJoin::new(IntervalJoinParameters {
                 kind: *kind,
-                inputs: [side(0)?, side(1)?],
+                inputs: join_inputs(graph, node, sides)?,
+                times: *times,
+                bounds: *bounds,
                 condition: condition.as_ref().map(|condition| compile(condition, pairs)).transpose()?,
                 null_keys: *null_keys,
                 output,
@@ -113,6 +118,17 @@ pub fn operator(
         NodeKind::Sort { order, range } => Box::new(Sort::new(output, order, *range)?),
         ranking => top(ranking, input()?, output, key_groups)?,
     }))
+}
+
+/// The inputs of a join, left and right.
+fn join_inputs(graph: &StreamGraph, node: &Node, sides: &[JoinSide; 2]) -> Result<[JoinInput; 2]> {
+    let [left, right] = node.inputs.as_slice() else { return Err(Error::bug("a join has two inputs")) };
+    let input = |from: usize, side: &JoinSide| JoinInput {
+        schema: graph.nodes[from].schema.clone(),
+        keys: side.keys.clone(),
+        width: side.width,
+    };
+    Ok([input(left.from, &sides[0]), input(right.from, &sides[1])])
 }
 
 /// An operator over rows in an order.

@@ -103,6 +103,7 @@ impl Translation<'_> {
                 .filter(|index| self.is_derived_time(&projection[*index], input, &input_schema))
                 .collect(),
             times: moved(&windows.times),
+            versions: moved(&windows.versions),
         };
         let (schema, filtered, expressions) = (Arc::clone(&input_schema), condition.is_some(), projection.clone());
         let kind = NodeKind::Calc { input: input_schema, condition, projection };

@@ -11,6 +11,7 @@
 mod aggregate;
 mod calc;
 mod expand;
+mod interval;
 mod join;
 mod leaf;
 mod monotone;
@@ -67,6 +68,8 @@ struct Windows {
     derived: Vec<usize>,
     /// Columns that were the time attribute which the windows cut.
     times: Vec<usize>,
+    /// Time attributes of rows that are replaced by later ones: they say from when on each version of a row is valid.
+    versions: Vec<usize>,
 }
 
 /// Whether a time column holds instants, whose windows are cut along local time.
