@@ -38,6 +38,7 @@ mod watermark_assigner;
 mod window;
 mod window_aggregate;
 mod window_assign;
+mod window_join;
 mod window_rank;
 
 #[cfg(test)]
@@ -60,6 +61,7 @@ pub use temporal_sort::TemporalSort;
 pub use watermark_assigner::WatermarkAssigner;
 pub use window_aggregate::{WindowAggregate, WindowAggregateParameters};
 pub use window_assign::WindowAssign;
+pub use window_join::{WindowJoin, WindowJoinParameters};
 pub use window_rank::{WindowRank, WindowRankParameters};
 
 use crate::changelog::{ChangeBatch, CheckpointId, Event, Watermark};

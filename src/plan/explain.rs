@@ -68,7 +68,8 @@ fn title(graph: &StreamGraph, node: &Node) -> String {
             let by = columns(keys);
             format!("groupBy=[{by}], window=[{}], select=[{}]", spec(window), calls(aggregates, &column))
         }
-        NodeKind::Join { kind, sides, condition, pairs, null_keys } => {
+        NodeKind::Join { kind, sides, condition, pairs, null_keys }
+        | NodeKind::WindowJoin { kind, sides, condition, pairs, null_keys, .. } => {
             let on = conditions(graph, node, sides, *null_keys, condition.as_ref().map(|c| expression(c, pairs)));
             format!("joinType=[{}], where=[{on}]", kind.name())
         }

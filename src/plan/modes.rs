@@ -20,6 +20,7 @@ pub(super) fn settle(graph: &mut StreamGraph, accepts: &dyn Fn(&NodeKind) -> Cha
             | NodeKind::WindowAggregate { .. }
             | NodeKind::Join { .. }
             | NodeKind::IntervalJoin { .. }
+            | NodeKind::WindowJoin { .. }
             | NodeKind::CountedSet { .. }
             | NodeKind::Rank { .. }
             | NodeKind::Sort { .. } => true,

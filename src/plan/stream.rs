@@ -287,6 +287,23 @@ pub enum NodeKind {
         /// What a NULL among the keys equals.
         null_keys: NullKeys,
     },
+    /// Joins the rows of equal windows, told when the watermark passes the window's end; append-only.
+    WindowJoin {
+        /// What becomes of rows with and without a match.
+        kind: JoinKind,
+        /// Left, then right; start and end of the windows are among the keys.
+        sides: [JoinSide; 2],
+        /// The columns of the windows' ends.
+        ends: [usize; 2],
+        /// Whether windows are cut along local time.
+        local: bool,
+        /// What must hold of a pair beside equal keys, over the columns of `pairs`.
+        condition: Option<Expr>,
+        /// The inputs' own columns, left then right, with qualifiers; empty without a condition.
+        pairs: DFSchemaRef,
+        /// What a NULL among the keys equals.
+        null_keys: NullKeys,
+    },
     /// `INTERSECT ALL` or `EXCEPT ALL` of two inputs of the same types.
     CountedSet {
         /// How often a row is in the result.
@@ -334,6 +351,7 @@ impl NodeKind {
             NodeKind::Sort { .. } => "Sort",
             NodeKind::Join { .. } => "Join",
             NodeKind::IntervalJoin { .. } => "IntervalJoin",
+            NodeKind::WindowJoin { .. } => "WindowJoin",
             NodeKind::CountedSet { operation } => operation.name(),
             NodeKind::Union => "Union",
             NodeKind::DropUpdateBefore => "DropUpdateBefore",
@@ -365,7 +383,8 @@ impl StreamGraph {
                     meaning += &display::expression(expression, input);
                 }
                 NodeKind::Join { condition: Some(condition), pairs, .. }
-                | NodeKind::IntervalJoin { condition: Some(condition), pairs, .. } => {
+                | NodeKind::IntervalJoin { condition: Some(condition), pairs, .. }
+                | NodeKind::WindowJoin { condition: Some(condition), pairs, .. } => {
                     meaning += &display::expression(condition, pairs);
                 }
                 NodeKind::Values { rows } => meaning += &format!("{rows:?}"),
@@ -417,6 +436,9 @@ impl StreamGraph {
                 types(keys),
                 calls(aggregates)
             ),
+            NodeKind::WindowJoin { kind, sides, ends, local, null_keys, .. } => {
+                format!("{kind:?} {} {null_keys:?} ends {ends:?} {local}", self.join_inputs(node, sides))
+            }
             NodeKind::Join { kind, sides, null_keys, .. } => {
                 format!("{kind:?} {} {null_keys:?}", self.join_inputs(node, sides))
             }

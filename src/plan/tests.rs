@@ -141,6 +141,23 @@ fn interval_joins_keep_rows_as_long_as_they_can_match_and_no_longer() {
 }
 
 #[test]
+fn window_joins_only_emit_and_forget_windows_that_have_ended() {
+    let cut = "TABLE(TUMBLE(TABLE clicks, DESCRIPTOR(ts), INTERVAL '1' HOUR))";
+    let on = "a.who = b.who AND a.window_start = b.window_start AND a.window_end = b.window_end";
+    insta::assert_snapshot!(plans(&[
+        &format!("SELECT a.who, b.url, a.window_time FROM {cut} a FULL JOIN {cut} b ON {on} AND a.cost < b.cost"),
+        &format!("SELECT a.who FROM {cut} a WHERE NOT EXISTS (SELECT 1 FROM {cut} b WHERE {on})"),
+        &format!(
+            "SELECT a.window_end, COUNT(*) FROM {cut} a LEFT JOIN {cut} b ON {on} GROUP BY a.window_start, a.window_end"
+        ),
+        &format!(
+            "SELECT b.window_end, COUNT(*) FROM {cut} a LEFT JOIN {cut} b ON {on} GROUP BY b.window_start, b.window_end"
+        ),
+        "SELECT a.who FROM hourly a JOIN hourly b ON a.who = b.who AND a.window_time = b.window_time",
+    ]));
+}
+
+#[test]
 fn sinks_get_the_kinds_they_take() {
     insta::assert_snapshot!(plans(&[
         "INSERT INTO totals SELECT who, COUNT(*) FROM clicks GROUP BY who",

@@ -18,7 +18,7 @@ use crate::operators::{
     Calc, ChangelogNormalize, CountedSet, DropUpdateBefore, Expand, GroupAggregate, GroupAggregateParameters,
     IntervalJoin, IntervalJoinParameters, Join, JoinInput, JoinParameters, KeepFirst, Operator, Output, Over,
     OverParameters, Port, Rank, RankParameters, Sort, TemporalSort, WatermarkAssigner, WindowAggregate,
-    WindowAggregateParameters, WindowAssign, WindowRank, WindowRankParameters,
+    WindowAggregateParameters, WindowAssign, WindowJoin, WindowJoinParameters, WindowRank, WindowRankParameters,
 };
 use crate::plan::stream::{JoinSide, Node, NodeKind, StreamGraph};
 use crate::state::KeyGroupRange;
@@ -99,6 +99,18 @@ pub fn operator(
                 inputs: join_inputs(graph, node, sides)?,
                 times: *times,
                 bounds: *bounds,
+                condition: condition.as_ref().map(|condition| compile(condition, pairs)).transpose()?,
+                null_keys: *null_keys,
+                output,
+                key_groups,
+            })?)
+        }
+        NodeKind::WindowJoin { kind, sides, ends, local, condition, pairs, null_keys } => {
+            Box::new(WindowJoin::new(WindowJoinParameters {
+                kind: *kind,
+                inputs: join_inputs(graph, node, sides)?,
+                ends: *ends,
+                clock: local_time(*local, config),
                 condition: condition.as_ref().map(|condition| compile(condition, pairs)).transpose()?,
                 null_keys: *null_keys,
                 output,

@@ -103,6 +103,7 @@ impl Translation<'_> {
                 .filter(|index| self.is_derived_time(&projection[*index], input, &input_schema))
                 .collect(),
             times: moved(&windows.times),
+            padded: moved(&windows.padded),
             versions: moved(&windows.versions),
         };
         let (schema, filtered, expressions) = (Arc::clone(&input_schema), condition.is_some(), projection.clone());

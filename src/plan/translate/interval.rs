@@ -17,7 +17,7 @@ use super::{Facts, Translation};
 use crate::error::{Error, Result};
 use crate::plan::error::unwrap;
 use crate::plan::relations::constant_interval;
-use crate::plan::stream::{NodeId, NodeKind, StateBound};
+use crate::plan::stream::{JoinSide, Node, NodeId, NodeKind, NodeParallelism, StateBound};
 
 /// What a condition says about the time between two rows.
 pub(super) struct Interval {
@@ -113,19 +113,13 @@ impl Translation<'_> {
         let KeyedInputs { nodes, sides: keyed, edges, single } = self.keyed_inputs(sides, inputs)?;
         let mut facts = Facts::plain(Arc::clone(join.schema.inner()));
         facts.upsert_key = self.joined_key(kind, nodes, [&keyed[0], &keyed[1]]);
-        let own = |columns: &dyn Fn(NodeId) -> Vec<usize>| -> Vec<usize> {
-            let [left, right] = nodes.map(columns);
-            let width = keyed[0].width;
-            let right = right.into_iter().filter(|column| *column < keyed[1].width).map(|column| column + width);
-            left.into_iter().filter(|column| *column < width).chain(right).collect()
-        };
-        facts.proctime = own(&|id| self.node(id).proctime.clone());
+        facts.proctime = self.both(nodes, &keyed, |node| &node.proctime);
         if interval.times.is_some() {
-            facts.rowtime = own(&|id| self.node(id).rowtime.clone());
+            facts.rowtime = self.both(nodes, &keyed, |node| &node.rowtime);
         }
         facts.state = bound(&interval);
         if single {
-            facts.parallelism = crate::plan::stream::NodeParallelism::Single;
+            facts.parallelism = NodeParallelism::Single;
         }
         let pairs = match &interval.rest {
             Some(_) => Arc::new(schemas[0].join(&schemas[1]).map_err(unwrap)?),
@@ -141,6 +135,18 @@ impl Translation<'_> {
             null_keys,
         };
         Ok(self.add(node, edges, facts))
+    }
+
+    /// Columns of both inputs as columns of the joined rows.
+    pub(super) fn both(
+        &self,
+        nodes: [NodeId; 2],
+        sides: &[JoinSide; 2],
+        columns: impl Fn(&Node) -> &Vec<usize>,
+    ) -> Vec<usize> {
+        let of =
+            |port: usize| columns(self.node(nodes[port])).iter().filter(move |column| **column < sides[port].width);
+        of(0).copied().chain(of(1).map(|column| column + sides[0].width)).collect()
     }
 
     /// # Errors

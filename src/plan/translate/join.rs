@@ -11,12 +11,12 @@ use datafusion_expr::{BinaryExpr, Expr, ExprSchemable, Join, LogicalPlan, Operat
 use super::calc::column_index;
 use super::{Facts, Translation};
 use crate::changelog::{ChangelogMode, Kind};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::functions;
 use crate::plan::error::unwrap;
 use crate::plan::sets::CountedSetNode;
 use crate::plan::stream::{Distribution, Edge, JoinSide, NodeId, NodeKind, NodeParallelism, StateBound};
-use crate::types::{JoinKind, NullKeys, SetOperation, SqlType, WindowColumn, WindowSpec};
+use crate::types::{JoinKind, NullKeys, SetOperation, SqlType};
 
 /// A join with its inputs in the order in which the operator wants them.
 pub(super) struct Sides<'a> {
@@ -108,7 +108,9 @@ impl Translation<'_> {
             if let Some(interval) = self.interval(&sides, inputs) {
                 return self.interval_join(join, sides, inputs, interval);
             }
-            self.refuse_window_join(&sides, inputs)?;
+            if let Some(windows) = self.joined_windows(&sides, inputs) {
+                return self.window_join(join, sides, inputs, windows);
+            }
         }
         let (kind, null_keys, filter) = (sides.kind, sides.null_keys, sides.filter.clone());
         let [left_schema, right_schema] = sides.inputs.map(|input| Arc::clone(input.schema()));
@@ -167,70 +169,6 @@ impl Translation<'_> {
         let columns: Vec<usize> = (0..facts.schema.fields().len()).collect();
         let edges = inputs.map(|from| Edge { from, distribution: Distribution::Hash(columns.clone()) });
         Ok(self.add(NodeKind::CountedSet { operation: set.operation }, edges.to_vec(), facts))
-    }
-
-    /// Window joins whose result would be another than a regular join's.
-    fn refuse_window_join(&self, sides: &Sides<'_>, inputs: [NodeId; 2]) -> Result<()> {
-        if !matches!(sides.kind, JoinKind::Inner | JoinKind::Semi) && self.joins_windows(sides, inputs) {
-            return Err(Error::sql(
-                "an outer or anti join of two windowed inputs (a window join) is not supported yet",
-            )
-            .hint("an inner join on window_start and window_end is"));
-        }
-        Ok(())
-    }
-
-    /// Whether equal windows of both sides are joined.
-    fn joins_windows(&self, sides: &Sides<'_>, inputs: [NodeId; 2]) -> bool {
-        let which = |port: usize, expression: &Expr| {
-            let column = column_index(expression, sides.inputs[port].schema())?;
-            self.window_column(inputs[port], column)
-        };
-        let joins = |wanted: WindowColumn| {
-            sides.on.iter().any(|(left, right)| which(0, left) == Some(wanted) && which(1, right) == Some(wanted))
-        };
-        let same = self.window_of(inputs[0]).is_some_and(|window| Some(window) == self.window_of(inputs[1]));
-        same && joins(WindowColumn::Start) && joins(WindowColumn::End)
-    }
-
-    /// Which bound of its window a column holds, also behind inner window joins.
-    fn window_column(&self, id: NodeId, column: usize) -> Option<WindowColumn> {
-        let own = self.windows.get(&id).and_then(|windows| windows.columns.iter().find(|(index, _)| *index == column));
-        if let Some((_, which)) = own {
-            return Some(*which);
-        }
-        let node = self.node(id);
-        match &node.kind {
-            NodeKind::Join { sides, .. } => match column.checked_sub(sides[0].width) {
-                None => self.window_column(node.inputs[0].from, column),
-                Some(column) => self.window_column(node.inputs[1].from, column),
-            },
-            NodeKind::Calc { input, projection, .. } => {
-                self.window_column(node.inputs[0].from, column_index(projection.get(column)?, input)?)
-            }
-            _ => None,
-        }
-    }
-
-    /// The windows that a node's rows were put in.
-    fn window_of(&self, mut id: NodeId) -> Option<WindowSpec> {
-        loop {
-            match &self.node(id).kind {
-                NodeKind::WindowAssign { window, .. } => return Some(*window),
-                NodeKind::WindowAggregate { window, .. } if !matches!(window, WindowSpec::Attached { .. }) => {
-                    return Some(*window);
-                }
-                _ => {}
-            }
-            match self.node(id).inputs.as_slice() {
-                [only] => id = only.from,
-                [left, right] if matches!(self.node(id).kind, NodeKind::Join { .. }) => {
-                    let window = self.window_of(left.from)?;
-                    return (self.window_of(right.from) == Some(window)).then_some(window);
-                }
-                _ => return None,
-            }
-        }
     }
 
     /// An input with its keys as columns: those that are computed stand behind the input's own.

@@ -19,6 +19,7 @@ mod over;
 mod rank;
 mod sink;
 mod sort;
+mod window_join;
 
 pub(super) use calc::column_index;
 pub(super) use sink::{StaticPartition, Target};
@@ -68,6 +69,8 @@ struct Windows {
     derived: Vec<usize>,
     /// Columns that were the time attribute which the windows cut.
     times: Vec<usize>,
+    /// Columns of windows that may be NULL: those of the side of an outer window join that is not preserved.
+    padded: Vec<usize>,
     /// Time attributes of rows that are replaced by later ones: they say from when on each version of a row is valid.
     versions: Vec<usize>,
 }
