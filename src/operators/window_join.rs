@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
-use arrow::buffer::NullBuffer;
 use arrow::datatypes::{FieldRef, SchemaRef};
 use datafusion_physical_expr::PhysicalExpr;
 
 use super::event_time::{milliseconds, restore_closed, restore_watermark, row_times, save_closed, save_watermark};
 use super::join::JoinInput;
+use super::join_keys::{NONE, null_rows};
 use super::pairs::PairCondition;
 use super::{Operator, Output, Port};
 use crate::changelog::{ChangeBatch, CheckpointId, Watermark};
@@ -21,9 +21,6 @@ use crate::error::{Error, Result};
 use crate::limits::BATCH_ROWS;
 use crate::state::{KeyGroupRange, KeyTable, Restored, RowStore, Snapshot};
 use crate::types::{JoinKind, LocalTime, NullKeys};
-
-/// No row.
-const NONE: u32 = u32::MAX;
 
 /// What a window join is made of.
 pub struct WindowJoinParameters {
@@ -158,8 +155,7 @@ impl WindowJoin {
             let keys: Vec<ArrayRef> = self.rows[port].take_columns(&slots[port], &self.inputs[port].keys)?;
             table.slots_of(&keys, slots[port].len(), &mut found[port])?;
             if self.null_keys == NullKeys::Nothing {
-                let nulls = keys.iter().map(|key| key.logical_nulls());
-                let nulls = nulls.fold(None, |all, nulls| NullBuffer::union(all.as_ref(), nulls.as_ref()));
+                let nulls = null_rows(&keys);
                 let unknown = |row: &usize| nulls.as_ref().is_some_and(|nulls| nulls.is_null(*row));
                 (0..found[port].len()).filter(unknown).for_each(|row| found[port][row] = NONE);
             }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::display::expression;
 use crate::plan::stream::{Distribution, JoinSide, Node, NodeId, NodeKind, NodeParallelism, StateBound, StreamGraph};
-use crate::types::{AggregateCall, NullKeys, SortColumn, WindowSpec};
+use crate::types::{AggregateCall, NullKeys, SortColumn, Versions, WindowSpec};
 
 /// One tree a sink, sinks first; a node that several use is drawn once and referred to after that.
 pub fn explain(graph: &StreamGraph) -> String {
@@ -81,6 +81,21 @@ fn title(graph: &StreamGraph, node: &Node) -> String {
             };
             let between = format!("{} - {} between {} ms and {} ms", name(1), name(0), bounds.0, bounds.1);
             format!("joinType=[{}], interval=[{between}], where=[{on}]", kind.name())
+        }
+        NodeKind::TemporalJoin { outer, sides, times, versions, condition, pairs, .. } => {
+            let rest = condition.as_ref().map(|c| expression(c, pairs));
+            let on = conditions(graph, node, sides, NullKeys::Nothing, rest);
+            let kind = if *outer { "LeftOuterJoin" } else { "InnerJoin" };
+            let of = match (times, versions) {
+                (Some([left, right]), _) => format!(
+                    "of {}, valid from {}",
+                    input_column(graph, node, 0, *left),
+                    input_column(graph, node, 1, *right)
+                ),
+                (None, Versions::All) => "all rows on arrival".to_string(),
+                (None, _) => "latest on arrival".to_string(),
+            };
+            format!("joinType=[{kind}], version=[{of}], where=[{on}]")
         }
         NodeKind::WindowAssign { time, window } => format!("{}, {}", column(*time), spec(window)),
         NodeKind::Expand { columns: grouped, sets } => {

@@ -16,7 +16,7 @@ use crate::catalog::TableDefinition;
 use crate::changelog::ChangelogMode;
 use crate::types::{
     AggregateCall, JoinKind, MiniBatch, NullKeys, OverCall, OverFrame, RankFunction, RankInput, SetOperation,
-    SortColumn, SqlType, WindowColumn, WindowSpec,
+    SortColumn, SqlType, Versions, WindowColumn, WindowSpec,
 };
 
 /// Index of a node in [`StreamGraph::nodes`].
@@ -304,6 +304,24 @@ pub enum NodeKind {
         /// What a NULL among the keys equals.
         null_keys: NullKeys,
     },
+    /// Joins each left row with the version of the right table that is valid at its time: the left input's columns, then
+    /// the right's.
+    TemporalJoin {
+        /// Whether left rows without a match are emitted beside NULLs.
+        outer: bool,
+        /// Left, then right.
+        sides: [JoinSide; 2],
+        /// The event-time columns; `None`: left rows meet the table as it is when they come.
+        times: Option<[usize; 2]>,
+        /// What a key has of the table.
+        versions: Versions,
+        /// Whether left rows wait for the end of the table.
+        table_first: bool,
+        /// What must hold of a pair beside equal keys, over the columns of `pairs`.
+        condition: Option<Expr>,
+        /// The inputs' own columns, left then right, with qualifiers; empty without a condition.
+        pairs: DFSchemaRef,
+    },
     /// `INTERSECT ALL` or `EXCEPT ALL` of two inputs of the same types.
     CountedSet {
         /// How often a row is in the result.
@@ -352,6 +370,7 @@ impl NodeKind {
             NodeKind::Join { .. } => "Join",
             NodeKind::IntervalJoin { .. } => "IntervalJoin",
             NodeKind::WindowJoin { .. } => "WindowJoin",
+            NodeKind::TemporalJoin { .. } => "TemporalJoin",
             NodeKind::CountedSet { operation } => operation.name(),
             NodeKind::Union => "Union",
             NodeKind::DropUpdateBefore => "DropUpdateBefore",
@@ -384,7 +403,8 @@ impl StreamGraph {
                 }
                 NodeKind::Join { condition: Some(condition), pairs, .. }
                 | NodeKind::IntervalJoin { condition: Some(condition), pairs, .. }
-                | NodeKind::WindowJoin { condition: Some(condition), pairs, .. } => {
+                | NodeKind::WindowJoin { condition: Some(condition), pairs, .. }
+                | NodeKind::TemporalJoin { condition: Some(condition), pairs, .. } => {
                     meaning += &display::expression(condition, pairs);
                 }
                 NodeKind::Values { rows } => meaning += &format!("{rows:?}"),
@@ -436,6 +456,11 @@ impl StreamGraph {
                 types(keys),
                 calls(aggregates)
             ),
+            NodeKind::TemporalJoin { outer, sides, times, versions, table_first, .. } => {
+                let append = below.is_some_and(|node| node.mode.is_append_only());
+                let inputs = self.join_inputs(node, sides);
+                format!("{outer} {inputs} times {times:?} {versions:?} {table_first} append-only {append}")
+            }
             NodeKind::WindowJoin { kind, sides, ends, local, null_keys, .. } => {
                 format!("{kind:?} {} {null_keys:?} ends {ends:?} {local}", self.join_inputs(node, sides))
             }

@@ -21,6 +21,8 @@ CREATE TABLE totals (who STRING, n BIGINT, PRIMARY KEY (who) NOT ENFORCED) WITH 
 CREATE TABLE changes (who STRING, n BIGINT) WITH ('connector' = 'retract');
 CREATE VIEW hourly AS SELECT who, window_start, window_end, window_time, COUNT(*) AS n
   FROM TABLE(TUMBLE(TABLE clicks, DESCRIPTOR(ts), INTERVAL '1' HOUR)) GROUP BY who, window_start, window_end, window_time;
+CREATE VIEW versions AS SELECT who, url, cost, ts
+  FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY who ORDER BY ts DESC) AS rn FROM clicks) WHERE rn = 1;
 ";
 
 /// Connectors that are called by the kinds they read and write.
@@ -154,6 +156,22 @@ fn window_joins_only_emit_and_forget_windows_that_have_ended() {
             "SELECT b.window_end, COUNT(*) FROM {cut} a LEFT JOIN {cut} b ON {on} GROUP BY b.window_start, b.window_end"
         ),
         "SELECT a.who FROM hourly a JOIN hourly b ON a.who = b.who AND a.window_time = b.window_time",
+    ]));
+}
+
+#[test]
+fn temporal_joins_say_which_version_they_ask_for_and_what_they_keep() {
+    insta::assert_snapshot!(plans(&[
+        "SELECT c.who, v.cost FROM clicks c LEFT JOIN versions FOR SYSTEM_TIME AS OF c.ts AS v \
+         ON c.who = v.who AND v.cost < c.cost",
+        "SELECT c.who, v.cost FROM clicks c JOIN (SELECT who FROM clicks) x ON c.who = x.who \
+         JOIN versions FOR SYSTEM_TIME AS OF c.ts AS v ON c.who = v.who",
+        "SELECT c.who FROM clicks c JOIN versions FOR SYSTEM_TIME AS OF c.ts AS v ON c.url = v.url",
+        "SELECT c.who FROM clicks c JOIN accounts FOR SYSTEM_TIME AS OF c.ts AS a ON c.who = a.branch",
+        "SELECT c.who FROM clicks c JOIN clicks FOR SYSTEM_TIME AS OF c.ts AS a ON c.who = a.who",
+        "SELECT c.who FROM clicks c FULL JOIN versions FOR SYSTEM_TIME AS OF c.ts AS v ON c.who = v.who",
+        "SELECT c.who FROM clicks c JOIN versions FOR SYSTEM_TIME AS OF c.ts AS v USING (who)",
+        "SELECT v.who FROM versions FOR SYSTEM_TIME AS OF CURRENT_TIMESTAMP AS v",
     ]));
 }
 

@@ -17,8 +17,9 @@ use crate::error::{Error, Result};
 use crate::operators::{
     Calc, ChangelogNormalize, CountedSet, DropUpdateBefore, Expand, GroupAggregate, GroupAggregateParameters,
     IntervalJoin, IntervalJoinParameters, Join, JoinInput, JoinParameters, KeepFirst, Operator, Output, Over,
-    OverParameters, Port, Rank, RankParameters, Sort, TemporalSort, WatermarkAssigner, WindowAggregate,
-    WindowAggregateParameters, WindowAssign, WindowJoin, WindowJoinParameters, WindowRank, WindowRankParameters,
+    OverParameters, Port, Rank, RankParameters, Sort, TemporalJoin, TemporalJoinParameters, TemporalSort,
+    WatermarkAssigner, WindowAggregate, WindowAggregateParameters, WindowAssign, WindowJoin, WindowJoinParameters,
+    WindowRank, WindowRankParameters,
 };
 use crate::plan::stream::{JoinSide, Node, NodeKind, StreamGraph};
 use crate::state::KeyGroupRange;
@@ -113,6 +114,20 @@ pub fn operator(
                 clock: local_time(*local, config),
                 condition: condition.as_ref().map(|condition| compile(condition, pairs)).transpose()?,
                 null_keys: *null_keys,
+                output,
+                key_groups,
+            })?)
+        }
+        NodeKind::TemporalJoin { outer, sides, times, versions, table_first, condition, pairs } => {
+            let left = node.inputs.first().map(|edge| &graph.nodes[edge.from]);
+            Box::new(TemporalJoin::new(TemporalJoinParameters {
+                outer: *outer,
+                inputs: join_inputs(graph, node, sides)?,
+                times: *times,
+                versions: *versions,
+                table_first: *table_first,
+                append_only: left.is_some_and(|node| node.mode.is_append_only()),
+                condition: condition.as_ref().map(|condition| compile(condition, pairs)).transpose()?,
                 output,
                 key_groups,
             })?)

@@ -18,19 +18,18 @@
 //!
 //! A row that comes costs as much as it has matches: it is found by key, its partners by time, and nothing else is read.
 
-mod deadlines;
 mod side;
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, BooleanArray, Int64Array, RecordBatch, RecordBatchOptions, UInt32Array, new_null_array};
-use arrow::buffer::NullBuffer;
+use arrow::array::{ArrayRef, Int64Array, RecordBatch, RecordBatchOptions, UInt32Array, new_null_array};
 use arrow::compute::take;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion_physical_expr::PhysicalExpr;
 
 use super::event_time::{restore_watermark, row_times, save_watermark};
 use super::join::JoinInput;
+use super::join_keys::{NONE, columns_of, key_slots};
 use super::pairs::PairCondition;
 use super::{Operator, Output, Port, ProcessingTime};
 use crate::changelog::{ChangeBatch, CheckpointId, Watermark};
@@ -39,9 +38,6 @@ use crate::limits::BATCH_ROWS;
 use crate::state::{KeyGroupRange, KeyTable, Restored, Snapshot};
 use crate::types::{JoinKind, NullKeys};
 use side::Side;
-
-/// No row.
-const NONE: u32 = u32::MAX;
 
 /// What an interval join is made of.
 pub struct IntervalJoinParameters {
@@ -184,32 +180,6 @@ impl IntervalJoin {
         greatest.max(least.saturating_neg()).max(0).saturating_add(1)
     }
 
-    /// The slots of the keys; [`NONE`] for a row whose key equals no other.
-    fn key_slots(&mut self, port: Port, rows: &RecordBatch) -> Result<Vec<u32>> {
-        let keys: Vec<ArrayRef> = self.inputs[port].keys.iter().map(|key| Arc::clone(rows.column(*key))).collect();
-        let nulls = match self.null_keys {
-            NullKeys::Nothing => keys
-                .iter()
-                .fold(None, |nulls, column| NullBuffer::union(nulls.as_ref(), column.logical_nulls().as_ref())),
-            _ => None,
-        };
-        let mut slots = Vec::new();
-        match nulls.filter(|nulls| nulls.null_count() > 0) {
-            None => self.keys.slots_of(&keys, rows.num_rows(), &mut slots)?,
-            Some(nulls) => {
-                let valid = BooleanArray::new(nulls.inner().clone(), None);
-                let known =
-                    keys.iter().map(|key| Ok(arrow::compute::filter(key, &valid)?)).collect::<Result<Vec<_>>>()?;
-                let mut dense = Vec::new();
-                self.keys.slots_of(&known, valid.true_count(), &mut dense)?;
-                let mut dense = dense.into_iter();
-                slots.extend(nulls.iter().map(|valid| if valid { dense.next().unwrap_or(NONE) } else { NONE }));
-            }
-        }
-        self.sides.iter_mut().for_each(|side| side.grow_keys(self.keys.capacity()));
-        Ok(slots)
-    }
-
     /// The pairs of the rows from `first` on, of as many rows as give about a batch of them; and the row after the last.
     fn pairs(&self, port: Port, keys: &[u32], times: &[i64], first: usize) -> (Found, usize) {
         let (mut found, mut row) = (Found::default(), first);
@@ -335,7 +305,9 @@ impl Operator for IntervalJoin {
             None => Int64Array::from(vec![self.now; batch.num_rows()]),
         };
         let times = times.values();
-        let keys = self.key_slots(port, batch)?;
+        let keys = columns_of(batch, &self.inputs[port].keys);
+        let keys = key_slots(&mut self.keys, &keys, batch.num_rows(), self.null_keys)?;
+        self.sides.iter_mut().for_each(|side| side.grow_keys(self.keys.capacity()));
         let mut kept = Vec::with_capacity(batch.num_rows());
         let mut matched = vec![false; batch.num_rows()];
         let (limit, possible, pads) = (self.limit(port), self.bounds.0 <= self.bounds.1, self.kind.pads(port));

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use arrow::array::{AsArray, RecordBatch};
 use arrow::datatypes::{Int64Type, SchemaRef};
 
-use super::deadlines::Deadlines;
 use crate::error::Result;
+use crate::operators::deadlines::Deadlines;
 use crate::operators::event_time::milliseconds;
 use crate::state::{KeyTable, Restored, RowStore};
 

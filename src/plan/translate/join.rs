@@ -172,7 +172,12 @@ impl Translation<'_> {
     }
 
     /// An input with its keys as columns: those that are computed stand behind the input's own.
-    fn join_input(&mut self, input: NodeId, schema: &DFSchemaRef, keys: Vec<Expr>) -> Result<(NodeId, JoinSide)> {
+    pub(super) fn join_input(
+        &mut self,
+        input: NodeId,
+        schema: &DFSchemaRef,
+        keys: Vec<Expr>,
+    ) -> Result<(NodeId, JoinSide)> {
         let width = schema.fields().len();
         let mut columns: Vec<Expr> = schema.columns().into_iter().map(Expr::Column).collect();
         let mut fields: Vec<_> = schema.fields().iter().cloned().collect();
@@ -229,7 +234,12 @@ fn emitted_mode(kind: JoinKind, append: bool) -> ChangelogMode {
 }
 
 /// Both keys in the type in which they are compared.
-fn same_type(left: Expr, left_schema: &DFSchema, right: Expr, right_schema: &DFSchema) -> Result<(Expr, Expr)> {
+pub(super) fn same_type(
+    left: Expr,
+    left_schema: &DFSchema,
+    right: Expr,
+    right_schema: &DFSchema,
+) -> Result<(Expr, Expr)> {
     let (_, left_field) = left.to_field(left_schema).map_err(unwrap)?;
     let (_, right_field) = right.to_field(right_schema).map_err(unwrap)?;
     if left_field.data_type() == right_field.data_type() {

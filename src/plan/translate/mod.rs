@@ -19,6 +19,7 @@ mod over;
 mod rank;
 mod sink;
 mod sort;
+mod temporal;
 mod window_join;
 
 pub(super) use calc::column_index;
@@ -35,6 +36,7 @@ use super::nodes::{WatermarkNode, WindowNode};
 use super::rank_node::RankNode;
 use super::sets::CountedSetNode;
 use super::stream::{Distribution, Edge, Node, NodeId, NodeKind, NodeParallelism, StateBound, StreamGraph};
+use super::versions::TemporalNode;
 use super::{PlanSettings, TableFacts};
 use crate::changelog::ChangelogMode;
 use crate::error::{Error, Result};
@@ -165,6 +167,8 @@ impl<'a> Translation<'a> {
                     self.rank(node, true)?
                 } else if let Some(node) = extension.node.as_any().downcast_ref::<ExpandNode>() {
                     self.expand(node)?
+                } else if let Some(node) = extension.node.as_any().downcast_ref::<TemporalNode>() {
+                    self.temporal_join(node)?
                 } else if let Some(node) = extension.node.as_any().downcast_ref::<CountedSetNode>() {
                     self.counted_set(node)?
                 } else {
