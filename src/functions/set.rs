@@ -7,6 +7,7 @@ use std::sync::Arc;
 use arrow::datatypes::Field;
 use datafusion_expr::{AggregateUDF, ScalarUDF, Volatility, WindowUDF};
 
+use super::cast::cast_into;
 use super::{FunctionContext, aggregate_functions, cast_function, function_names, scalar_functions, window_functions};
 use crate::error::Result;
 use crate::types::SqlType;
@@ -62,6 +63,11 @@ impl FunctionSet {
     /// If Flink has no such cast.
     pub fn cast(&self, from: &Field, to: &SqlType, try_cast: bool) -> Result<Option<Arc<ScalarUDF>>> {
         cast_function(from, to, try_cast, &self.context)
+    }
+
+    /// The function that makes a plain timestamp of a time attribute of the same type.
+    pub fn plain_time(&self, time: &SqlType) -> Arc<ScalarUDF> {
+        cast_into(time, false, &self.context)
     }
 
     /// Names to show: what a person may write.

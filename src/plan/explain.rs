@@ -3,8 +3,10 @@
 use std::fmt::Write;
 
 use super::display::expression;
-use crate::plan::stream::{Distribution, Node, NodeId, NodeKind, NodeParallelism, StateBound, StreamGraph};
-use crate::types::{AggregateCall, Frame, FrameBound, FrameUnits, NullKeys, SortColumn, WindowSpec, WindowTime};
+use crate::plan::stream::{Distribution, JoinSide, Node, NodeId, NodeKind, NodeParallelism, StateBound, StreamGraph};
+use crate::types::{
+    AggregateCall, Frame, FrameBound, FrameUnits, NullKeys, SortColumn, Versions, WindowSpec, WindowTime,
+};
 
 /// One tree a sink, sinks first; a node that several use is drawn once and referred to after that.
 pub fn explain(graph: &StreamGraph) -> String {
@@ -72,21 +74,34 @@ fn title(graph: &StreamGraph, node: &Node) -> String {
             let select = calls(aggregates, &column);
             format!("groupBy=[{by}], window=[{window}]{}, select=[{select}]", by_clock(*moment))
         }
-        NodeKind::Join { kind, sides, condition, pairs, null_keys } => {
-            let (equals, unless) = match null_keys {
-                NullKeys::Nothing => ("=", ""),
-                NullKeys::Null => ("IS NOT DISTINCT FROM", ""),
-                NullKeys::Anything => ("=", " IS NOT FALSE"),
+        NodeKind::Join { kind, sides, condition, pairs, null_keys }
+        | NodeKind::WindowJoin { kind, sides, condition, pairs, null_keys, .. } => {
+            let on = conditions(graph, node, sides, *null_keys, condition.as_ref().map(|c| expression(c, pairs)));
+            format!("joinType=[{}], where=[{on}]", kind.name())
+        }
+        NodeKind::IntervalJoin { kind, sides, times, bounds, condition, pairs, null_keys } => {
+            let on = conditions(graph, node, sides, *null_keys, condition.as_ref().map(|c| expression(c, pairs)));
+            let name = |port: usize| match times {
+                Some(times) => input_column(graph, node, port, times[port]).to_string(),
+                None => format!("arrival of the {} row", ["left", "right"][port]),
             };
-            let name = |port: usize, column: usize| {
-                let edge = node.inputs.get(port);
-                edge.map_or("", |edge| graph.nodes[edge.from].schema.field(column).name().as_str())
+            let between = format!("{} - {} between {} ms and {} ms", name(1), name(0), bounds.0, bounds.1);
+            format!("joinType=[{}], interval=[{between}], where=[{on}]", kind.name())
+        }
+        NodeKind::TemporalJoin { outer, sides, times, versions, condition, pairs, .. } => {
+            let rest = condition.as_ref().map(|c| expression(c, pairs));
+            let on = conditions(graph, node, sides, NullKeys::Nothing, rest);
+            let kind = if *outer { "LeftOuterJoin" } else { "InnerJoin" };
+            let of = match (times, versions) {
+                (Some([left, right]), _) => format!(
+                    "of {}, valid from {}",
+                    input_column(graph, node, 0, *left),
+                    input_column(graph, node, 1, *right)
+                ),
+                (None, Versions::All) => "all rows on arrival".to_string(),
+                (None, _) => "latest on arrival".to_string(),
             };
-            let keys = sides[0].keys.iter().zip(&sides[1].keys);
-            let mut on: Vec<String> =
-                keys.map(|(left, right)| format!("{} {equals} {}{unless}", name(0, *left), name(1, *right))).collect();
-            on.extend(condition.iter().map(|condition| expression(condition, pairs)));
-            format!("joinType=[{}], where=[{}]", kind.name(), on.join(" AND "))
+            format!("joinType=[{kind}], version=[{of}], where=[{on}]")
         }
         NodeKind::WindowAssign { time, window } => {
             let merging = if matches!(window, WindowSpec::Session { .. }) { ", merged by the aggregation" } else { "" };
@@ -131,6 +146,30 @@ fn title(graph: &StreamGraph, node: &Node) -> String {
         NodeKind::CountedSet { .. } | NodeKind::Union | NodeKind::DropUpdateBefore | NodeKind::Collect => names(node),
     };
     format!("{}({parameters})", node.kind.name())
+}
+
+/// The name of a column of an input.
+fn input_column<'a>(graph: &'a StreamGraph, node: &Node, port: usize, column: usize) -> &'a str {
+    node.inputs.get(port).map_or("", |edge| graph.nodes[edge.from].schema.field(column).name().as_str())
+}
+
+/// What must hold of a pair: equal keys, and the rest.
+fn conditions(
+    graph: &StreamGraph,
+    node: &Node,
+    sides: &[JoinSide; 2],
+    null_keys: NullKeys,
+    rest: Option<String>,
+) -> String {
+    let (equals, unless) = match null_keys {
+        NullKeys::Nothing => ("=", ""),
+        NullKeys::Null => ("IS NOT DISTINCT FROM", ""),
+        NullKeys::Anything => ("=", " IS NOT FALSE"),
+    };
+    let name = |port: usize, column: usize| input_column(graph, node, port, column);
+    let keys = sides[0].keys.iter().zip(&sides[1].keys);
+    let keys = keys.map(|(left, right)| format!("{} {equals} {}{unless}", name(0, *left), name(1, *right)));
+    keys.chain(rest).collect::<Vec<_>>().join(" AND ")
 }
 
 fn facts(node: &Node) -> Vec<String> {

@@ -109,6 +109,12 @@ impl ExprPlanner for FlinkExpressions {
             }
             Form::Cast { to, nullable, try_cast, span } => {
                 let Some(operand) = operands.next() else { return internal_err!("a cast without its operand") };
+                let field = field_of(&operand, schema)?;
+                let from = SqlType::of_field(&field);
+                if from == to && matches!(to, SqlType::Timestamp(_) | SqlType::TimestampLtz(_)) && !try_cast {
+                    // A time attribute that is cast is one no longer, even to its own type.
+                    return Ok(PlannerResult::Planned(call(self.functions.plain_time(&to), vec![operand])));
+                }
                 let to = Arc::new(to.to_field("", nullable));
                 typing::cast(operand, &to, try_cast, schema, &self.functions)
                     .map_err(|error| wrap(unwrap(error).at(span)))?

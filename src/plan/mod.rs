@@ -6,6 +6,7 @@
 //!   provider   names → tables, views, functions       (binding is the library's, over our catalog)
 //!   typing     literals, CAST, CASE, UNION, VALUES    (Flink's types)
 //!   ranking    conditions on ranks, LIMIT              (Top-N)
+//!   versions   FOR SYSTEM_TIME AS OF                  (temporal joins)
 //!   grouping_sets  GROUPING SETS, ROLLUP, CUBE         (rows repeated for each set)
 //!   optimize   subqueries to joins, push filters,     (the rules that are sound for streams)
 //!              prune columns
@@ -50,6 +51,7 @@ mod subqueries;
 mod translate;
 mod typing;
 mod using;
+mod versions;
 
 #[cfg(test)]
 mod tests;
@@ -183,7 +185,10 @@ impl Planner<'_> {
 
     fn bind(&self, query: &Query) -> Result<LogicalPlan> {
         let plan = Names::new(self.catalog, Arc::clone(&self.functions)).bind_result(query)?;
-        let plan = ranking::apply(plan, self.settings.batch).and_then(grouping_sets::apply).map_err(error::unwrap)?;
+        let plan = versions::apply(plan)
+            .and_then(|plan| ranking::apply(plan, self.settings.batch))
+            .and_then(grouping_sets::apply)
+            .map_err(error::unwrap)?;
         optimize::optimize(plan)
     }
 

@@ -20,6 +20,9 @@ pub(super) fn settle(graph: &mut StreamGraph, accepts: &dyn Fn(&NodeKind) -> Cha
             | NodeKind::WindowAggregate { .. }
             | NodeKind::SessionAssign { .. }
             | NodeKind::Join { .. }
+            | NodeKind::IntervalJoin { .. }
+            | NodeKind::WindowJoin { .. }
+            | NodeKind::TemporalJoin { .. }
             | NodeKind::CountedSet { .. }
             | NodeKind::Rank { .. }
             | NodeKind::OverTable { .. }
@@ -29,8 +32,10 @@ pub(super) fn settle(graph: &mut StreamGraph, accepts: &dyn Fn(&NodeKind) -> Cha
         };
         let updating = |from: NodeId| graph.nodes[from].mode.contains(Kind::UpdateBefore);
         let inputs: Vec<NodeId> = graph.nodes[id].inputs.iter().map(|edge| edge.from).collect();
-        for from in inputs {
-            if needs && updating(from) {
+        // New images alone say from when on which version is valid.
+        let versions = matches!(graph.nodes[id].kind, NodeKind::TemporalJoin { .. });
+        for (port, from) in inputs.into_iter().enumerate() {
+            if needs && updating(from) && !(versions && port == 1) {
                 needed[from] = true;
             }
         }

@@ -1,4 +1,5 @@
-//! Window table functions in `FROM`: `TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '1' HOUR))`.
+//! Window table functions in `FROM`: `TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '1' HOUR))`; and tables whose
+//! versions are asked for.
 
 use std::sync::Arc;
 
@@ -13,11 +14,12 @@ use sqlparser::ast::{
 
 use super::error::wrap;
 use super::nodes::WindowNode;
+use super::versions::VersionedNode;
 use crate::error::{Error, Span};
 use crate::sql::TABLE_ARGUMENT;
 use crate::types::{SqlType, WindowSpec};
 
-/// Plans window table functions; every other relation is left to the binding library.
+/// Plans window table functions and versioned tables; every other relation is left to the binding library.
 #[derive(Debug)]
 pub(super) struct WindowFunctions;
 
@@ -28,10 +30,15 @@ impl RelationPlanner for WindowFunctions {
         context: &mut dyn RelationPlannerContext,
     ) -> BindResult<RelationPlanning> {
         let (name, arguments, alias) = match &relation {
-            TableFactor::Table { version: Some(version), .. } => {
-                let place = Span::from_ast(relation.span());
-                let error = Error::sql(format!("a temporal or lookup join ({version}) is not supported yet"));
-                return Err(wrap(error.at(place)));
+            TableFactor::Table { version: Some(_), alias, .. } => {
+                let alias = alias.clone();
+                let mut table = relation;
+                if let TableFactor::Table { version, alias, .. } = &mut table {
+                    (*version, *alias) = (None, None);
+                }
+                let node = VersionedNode { input: context.plan(table)? };
+                let plan = LogicalPlan::Extension(Extension { node: Arc::new(node) });
+                return Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, alias))));
             }
             TableFactor::TableFunction { expr: SqlExpr::Function(function), alias } => {
                 (&function.name, arguments_of(function), alias)

@@ -16,7 +16,7 @@ use crate::catalog::TableDefinition;
 use crate::changelog::ChangelogMode;
 use crate::types::{
     AggregateCall, Frame, FrameCall, JoinKind, MiniBatch, NullKeys, OverCall, OverFrame, RankFunction, RankInput,
-    SetOperation, SortColumn, SqlType, WindowColumn, WindowSpec, WindowTime,
+    SetOperation, SortColumn, SqlType, Versions, WindowColumn, WindowSpec, WindowTime,
 };
 
 /// Index of a node in [`StreamGraph::nodes`].
@@ -302,6 +302,58 @@ pub enum NodeKind {
         /// What a NULL among the keys equals.
         null_keys: NullKeys,
     },
+    /// Joins two append-only inputs whose rows are close in time: the left input's columns, then the right's; append-only.
+    IntervalJoin {
+        /// What becomes of rows with and without a match.
+        kind: JoinKind,
+        /// Left, then right.
+        sides: [JoinSide; 2],
+        /// The event-time columns; `None`: rows are as old as their arrival.
+        times: Option<[usize; 2]>,
+        /// The least and the greatest milliseconds from a left row to a right row that matches it.
+        bounds: (i64, i64),
+        /// What must hold of a pair beside that, over the columns of `pairs`.
+        condition: Option<Expr>,
+        /// The inputs' own columns, left then right, with qualifiers; empty without a condition.
+        pairs: DFSchemaRef,
+        /// What a NULL among the keys equals.
+        null_keys: NullKeys,
+    },
+    /// Joins the rows of equal windows, told when the watermark passes the window's end; append-only.
+    WindowJoin {
+        /// What becomes of rows with and without a match.
+        kind: JoinKind,
+        /// Left, then right; start and end of the windows are among the keys.
+        sides: [JoinSide; 2],
+        /// The columns of the windows' ends.
+        ends: [usize; 2],
+        /// Whether windows are cut along local time.
+        local: bool,
+        /// What must hold of a pair beside equal keys, over the columns of `pairs`.
+        condition: Option<Expr>,
+        /// The inputs' own columns, left then right, with qualifiers; empty without a condition.
+        pairs: DFSchemaRef,
+        /// What a NULL among the keys equals.
+        null_keys: NullKeys,
+    },
+    /// Joins each left row with the version of the right table that is valid at its time: the left input's columns, then
+    /// the right's.
+    TemporalJoin {
+        /// Whether left rows without a match are emitted beside NULLs.
+        outer: bool,
+        /// Left, then right.
+        sides: [JoinSide; 2],
+        /// The event-time columns; `None`: left rows meet the table as it is when they come.
+        times: Option<[usize; 2]>,
+        /// What a key has of the table.
+        versions: Versions,
+        /// Whether left rows wait for the end of the table.
+        table_first: bool,
+        /// What must hold of a pair beside equal keys, over the columns of `pairs`.
+        condition: Option<Expr>,
+        /// The inputs' own columns, left then right, with qualifiers; empty without a condition.
+        pairs: DFSchemaRef,
+    },
     /// `INTERSECT ALL` or `EXCEPT ALL` of two inputs of the same types.
     CountedSet {
         /// How often a row is in the result.
@@ -350,6 +402,9 @@ impl NodeKind {
             NodeKind::TemporalSort { .. } => "TemporalSort",
             NodeKind::Sort { .. } => "Sort",
             NodeKind::Join { .. } => "Join",
+            NodeKind::IntervalJoin { .. } => "IntervalJoin",
+            NodeKind::WindowJoin { .. } => "WindowJoin",
+            NodeKind::TemporalJoin { .. } => "TemporalJoin",
             NodeKind::CountedSet { operation } => operation.name(),
             NodeKind::Union => "Union",
             NodeKind::DropUpdateBefore => "DropUpdateBefore",
@@ -380,7 +435,10 @@ impl StreamGraph {
                 NodeKind::WatermarkAssigner { input, expression, .. } => {
                     meaning += &display::expression(expression, input);
                 }
-                NodeKind::Join { condition: Some(condition), pairs, .. } => {
+                NodeKind::Join { condition: Some(condition), pairs, .. }
+                | NodeKind::IntervalJoin { condition: Some(condition), pairs, .. }
+                | NodeKind::WindowJoin { condition: Some(condition), pairs, .. }
+                | NodeKind::TemporalJoin { condition: Some(condition), pairs, .. } => {
                     meaning += &display::expression(condition, pairs);
                 }
                 NodeKind::Values { rows } => meaning += &format!("{rows:?}"),
@@ -439,14 +497,19 @@ impl StreamGraph {
             NodeKind::SessionAssign { partition, time, gap, moment } => {
                 format!("session {gap} {moment:?} time {time} keys [{}] of [{}]", types(partition), rows())
             }
+            NodeKind::TemporalJoin { outer, sides, times, versions, table_first, .. } => {
+                let append = below.is_some_and(|node| node.mode.is_append_only());
+                let inputs = self.join_inputs(node, sides);
+                format!("{outer} {inputs} times {times:?} {versions:?} {table_first} append-only {append}")
+            }
+            NodeKind::WindowJoin { kind, sides, ends, local, null_keys, .. } => {
+                format!("{kind:?} {} {null_keys:?} ends {ends:?} {local}", self.join_inputs(node, sides))
+            }
             NodeKind::Join { kind, sides, null_keys, .. } => {
-                let of = |port: usize| {
-                    let schema = node.inputs.get(port).map(|edge| &self.nodes[edge.from].schema);
-                    let fields = schema.iter().flat_map(|schema| schema.fields());
-                    let types: Vec<String> = fields.map(|field| SqlType::of_field(field).to_string()).collect();
-                    format!("[{}] by {:?}", types.join(", "), sides[port].keys)
-                };
-                format!("{kind:?} {} with {} {null_keys:?}", of(0), of(1))
+                format!("{kind:?} {} {null_keys:?}", self.join_inputs(node, sides))
+            }
+            NodeKind::IntervalJoin { kind, sides, times, bounds, null_keys, .. } => {
+                format!("{kind:?} {} {null_keys:?} times {times:?} {bounds:?}", self.join_inputs(node, sides))
             }
             NodeKind::Sink { table, .. } => format!("connector {}", table.options.get("connector").unwrap_or_default()),
             NodeKind::ChangelogNormalize { key, .. } => format!("key {key:?} rows [{}]", row_types(&node.schema)),
@@ -477,6 +540,15 @@ impl StreamGraph {
             _ => String::new(),
         };
         format!("{} {words}", node.kind.name()).trim_end().to_string()
+    }
+
+    /// The types and keys of a join's inputs.
+    fn join_inputs(&self, node: &Node, sides: &[JoinSide; 2]) -> String {
+        let of = |port: usize| {
+            let schema = node.inputs.get(port).map(|edge| &self.nodes[edge.from].schema);
+            format!("[{}] by {:?}", schema.map(row_types).unwrap_or_default(), sides[port].keys)
+        };
+        format!("{} with {}", of(0), of(1))
     }
 }
 

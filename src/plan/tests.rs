@@ -21,6 +21,8 @@ CREATE TABLE totals (who STRING, n BIGINT, PRIMARY KEY (who) NOT ENFORCED) WITH 
 CREATE TABLE changes (who STRING, n BIGINT) WITH ('connector' = 'retract');
 CREATE VIEW hourly AS SELECT who, window_start, window_end, window_time, COUNT(*) AS n
   FROM TABLE(TUMBLE(TABLE clicks, DESCRIPTOR(ts), INTERVAL '1' HOUR)) GROUP BY who, window_start, window_end, window_time;
+CREATE VIEW versions AS SELECT who, url, cost, ts
+  FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY who ORDER BY ts DESC) AS rn FROM clicks) WHERE rn = 1;
 ";
 
 /// Connectors that are called by the kinds they read and write.
@@ -122,6 +124,54 @@ fn windows_are_append_only_and_bounded_in_every_spelling() {
         "SELECT window_start, SUM(n) FROM TABLE(TUMBLE(TABLE hourly, DESCRIPTOR(window_time), INTERVAL '1' DAY)) \
          GROUP BY window_start, window_end",
         "SELECT window_start, url FROM TABLE(HOP(TABLE clicks, DESCRIPTOR(ts), INTERVAL '5' MINUTE, INTERVAL '10' MINUTE))",
+    ]));
+}
+
+#[test]
+fn interval_joins_keep_rows_as_long_as_they_can_match_and_no_longer() {
+    insta::assert_snapshot!(plans(&[
+        "SELECT a.who, a.ts, b.url FROM clicks a JOIN clicks b ON a.who = b.who \
+         AND b.ts > a.ts AND b.ts - INTERVAL '1' HOUR <= a.ts AND a.cost < b.cost",
+        "SELECT a.who FROM clicks a LEFT JOIN clicks b \
+         ON b.ts BETWEEN TIMESTAMPADD(MINUTE, -5, a.ts) AND a.ts - INTERVAL '1' MINUTE",
+        "SELECT a.who FROM clicks a JOIN clicks b ON b.ts BETWEEN a.ts AND a.ts + INTERVAL '1' MONTH",
+        "SELECT a.who FROM clicks a JOIN clicks b ON a.ts = b.ts",
+        "SELECT a.who FROM clicks a JOIN clicks b ON a.who = b.who AND b.ts > a.ts",
+        "SELECT a.who FROM clicks a JOIN (SELECT * FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY who ORDER BY ts DESC) \
+         AS rn FROM clicks) WHERE rn = 1) b ON b.ts BETWEEN a.ts AND a.ts + INTERVAL '1' HOUR",
+    ]));
+}
+
+#[test]
+fn window_joins_only_emit_and_forget_windows_that_have_ended() {
+    let cut = "TABLE(TUMBLE(TABLE clicks, DESCRIPTOR(ts), INTERVAL '1' HOUR))";
+    let on = "a.who = b.who AND a.window_start = b.window_start AND a.window_end = b.window_end";
+    insta::assert_snapshot!(plans(&[
+        &format!("SELECT a.who, b.url, a.window_time FROM {cut} a FULL JOIN {cut} b ON {on} AND a.cost < b.cost"),
+        &format!("SELECT a.who FROM {cut} a WHERE NOT EXISTS (SELECT 1 FROM {cut} b WHERE {on})"),
+        &format!(
+            "SELECT a.window_end, COUNT(*) FROM {cut} a LEFT JOIN {cut} b ON {on} GROUP BY a.window_start, a.window_end"
+        ),
+        &format!(
+            "SELECT b.window_end, COUNT(*) FROM {cut} a LEFT JOIN {cut} b ON {on} GROUP BY b.window_start, b.window_end"
+        ),
+        "SELECT a.who FROM hourly a JOIN hourly b ON a.who = b.who AND a.window_time = b.window_time",
+    ]));
+}
+
+#[test]
+fn temporal_joins_say_which_version_they_ask_for_and_what_they_keep() {
+    insta::assert_snapshot!(plans(&[
+        "SELECT c.who, v.cost FROM clicks c LEFT JOIN versions FOR SYSTEM_TIME AS OF c.ts AS v \
+         ON c.who = v.who AND v.cost < c.cost",
+        "SELECT c.who, v.cost FROM clicks c JOIN (SELECT who FROM clicks) x ON c.who = x.who \
+         JOIN versions FOR SYSTEM_TIME AS OF c.ts AS v ON c.who = v.who",
+        "SELECT c.who FROM clicks c JOIN versions FOR SYSTEM_TIME AS OF c.ts AS v ON c.url = v.url",
+        "SELECT c.who FROM clicks c JOIN accounts FOR SYSTEM_TIME AS OF c.ts AS a ON c.who = a.branch",
+        "SELECT c.who FROM clicks c JOIN clicks FOR SYSTEM_TIME AS OF c.ts AS a ON c.who = a.who",
+        "SELECT c.who FROM clicks c FULL JOIN versions FOR SYSTEM_TIME AS OF c.ts AS v ON c.who = v.who",
+        "SELECT c.who FROM clicks c JOIN versions FOR SYSTEM_TIME AS OF c.ts AS v USING (who)",
+        "SELECT v.who FROM versions FOR SYSTEM_TIME AS OF CURRENT_TIMESTAMP AS v",
     ]));
 }
 

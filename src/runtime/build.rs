@@ -16,12 +16,13 @@ use crate::changelog::ChangeBatch;
 use crate::error::{Error, Result};
 use crate::operators::{
     Calc, ChangelogNormalize, CountedSet, CurrentWatermark, DropUpdateBefore, Expand, GroupAggregate,
-    GroupAggregateParameters, Join, JoinInput, JoinParameters, KeepFirst, Operator, Output, Over, OverParameters,
-    OverTable, OverTableParameters, Port, Rank, RankParameters, SessionAggregate, SessionAssign,
-    SessionAssignParameters, Sort, TemporalSort, WatermarkAssigner, WindowAggregate, WindowAggregateParameters,
-    WindowAssign, WindowRank, WindowRankParameters,
+    GroupAggregateParameters, IntervalJoin, IntervalJoinParameters, Join, JoinInput, JoinParameters, KeepFirst,
+    Operator, Output, Over, OverParameters, OverTable, OverTableParameters, Port, Rank, RankParameters,
+    SessionAggregate, SessionAssign, SessionAssignParameters, Sort, TemporalJoin, TemporalJoinParameters, TemporalSort,
+    WatermarkAssigner, WindowAggregate, WindowAggregateParameters, WindowAssign, WindowJoin, WindowJoinParameters,
+    WindowRank, WindowRankParameters,
 };
-use crate::plan::stream::{Node, NodeKind, StreamGraph};
+use crate::plan::stream::{JoinSide, Node, NodeKind, StreamGraph};
 use crate::state::KeyGroupRange;
 use crate::types::LocalTime;
 
@@ -103,17 +104,48 @@ pub fn operator(
                 Some(_) => Box::new(SessionAggregate::new(parameters)?),
             }
         }
-        NodeKind::Join { kind, sides, condition, pairs, null_keys } => {
-            let side = |port: usize| {
-                let edge = node.inputs.get(port).ok_or_else(|| Error::bug("a join lacks an input"))?;
-                let schema = graph.nodes[edge.from].schema.clone();
-                Ok::<_, Error>(JoinInput { schema, keys: sides[port].keys.clone(), width: sides[port].width })
-            };
-            Box::new(Join::new(JoinParameters {
+        NodeKind::Join { kind, sides, condition, pairs, null_keys } => Box::new(Join::new(JoinParameters {
+            kind: *kind,
+            inputs: join_inputs(graph, node, sides)?,
+            condition: condition.as_ref().map(|condition| compile(condition, pairs)).transpose()?,
+            null_keys: *null_keys,
+            output,
+            key_groups,
+        })?),
+        NodeKind::IntervalJoin { kind, sides, times, bounds, condition, pairs, null_keys } => {
+            Box::new(IntervalJoin::new(IntervalJoinParameters {
                 kind: *kind,
-                inputs: [side(0)?, side(1)?],
+                inputs: join_inputs(graph, node, sides)?,
+                times: *times,
+                bounds: *bounds,
                 condition: condition.as_ref().map(|condition| compile(condition, pairs)).transpose()?,
                 null_keys: *null_keys,
+                output,
+                key_groups,
+            })?)
+        }
+        NodeKind::WindowJoin { kind, sides, ends, local, condition, pairs, null_keys } => {
+            Box::new(WindowJoin::new(WindowJoinParameters {
+                kind: *kind,
+                inputs: join_inputs(graph, node, sides)?,
+                ends: *ends,
+                clock: local_time(*local, config),
+                condition: condition.as_ref().map(|condition| compile(condition, pairs)).transpose()?,
+                null_keys: *null_keys,
+                output,
+                key_groups,
+            })?)
+        }
+        NodeKind::TemporalJoin { outer, sides, times, versions, table_first, condition, pairs } => {
+            let left = node.inputs.first().map(|edge| &graph.nodes[edge.from]);
+            Box::new(TemporalJoin::new(TemporalJoinParameters {
+                outer: *outer,
+                inputs: join_inputs(graph, node, sides)?,
+                times: *times,
+                versions: *versions,
+                table_first: *table_first,
+                append_only: left.is_some_and(|node| node.mode.is_append_only()),
+                condition: condition.as_ref().map(|condition| compile(condition, pairs)).transpose()?,
                 output,
                 key_groups,
             })?)
@@ -144,6 +176,17 @@ pub fn operator(
         NodeKind::Sort { order, range } => Box::new(Sort::new(output, order, *range)?),
         ranking => top(ranking, input()?, output, key_groups)?,
     }))
+}
+
+/// The inputs of a join, left and right.
+fn join_inputs(graph: &StreamGraph, node: &Node, sides: &[JoinSide; 2]) -> Result<[JoinInput; 2]> {
+    let [left, right] = node.inputs.as_slice() else { return Err(Error::bug("a join has two inputs")) };
+    let input = |from: usize, side: &JoinSide| JoinInput {
+        schema: graph.nodes[from].schema.clone(),
+        keys: side.keys.clone(),
+        width: side.width,
+    };
+    Ok([input(left.from, &sides[0]), input(right.from, &sides[1])])
 }
 
 /// An operator over rows in an order.

@@ -7,6 +7,7 @@
 //!
 //! Values under a key that can be many (the distinct values of a group, the rows behind a MIN) live in tables of their
 //! own ([`Multisets`], [`Arrivals`], [`SortedRows`]), so that a hot key with a million values writes only those that changed.
+//! Rows that are never retracted are kept in the batches in which they came ([`RowStore`]).
 
 mod arrivals;
 mod codec;
@@ -16,6 +17,7 @@ mod key_group;
 mod key_store;
 mod key_table;
 mod multiset;
+mod row_store;
 mod snapshot;
 mod sorted_rows;
 
@@ -26,6 +28,7 @@ pub use hash::hash_rows;
 pub use key_group::{KeyGroupRange, key_group};
 pub use key_table::KeyTable;
 pub use multiset::Multisets;
+pub use row_store::RowStore;
 #[cfg(test)]
 pub use snapshot::KEY_GROUP_COLUMN;
 pub use snapshot::{Restored, Scope, Snapshot, TableDelta};

@@ -65,6 +65,17 @@ pub enum NullKeys {
     Anything,
 }
 
+/// What a key has of the table in a temporal join.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Versions {
+    /// One row at a time, valid from a point in event time on.
+    ByTime,
+    /// The row that came last.
+    Latest,
+    /// All rows that have come.
+    All,
+}
+
 /// A set operation that counts copies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SetOperation {

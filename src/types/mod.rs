@@ -18,7 +18,7 @@ mod window;
 pub use aggregate::{AggregateCall, AggregateFunction, MiniBatch};
 pub use cell::{CellFormat, RowFormat};
 pub use frame::{Frame, FrameBound, FrameCall, FrameFunction, FrameUnits};
-pub use join::{JoinKind, NullKeys, SetOperation};
+pub use join::{JoinKind, NullKeys, SetOperation, Versions};
 pub use local_time::LocalTime;
 pub use over::{OverCall, OverFrame};
 pub use rank::{RankFunction, RankInput, SortColumn};

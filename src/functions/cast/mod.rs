@@ -50,14 +50,19 @@ pub fn cast_function(
     if source == *to && !try_cast && to.to_field("", true).metadata().is_empty() {
         return Ok(None);
     }
+    Ok(Some(cast_into(to, try_cast, context)))
+}
+
+/// The function that casts into `to`, also where that changes nothing.
+pub(super) fn cast_into(to: &SqlType, try_cast: bool, context: &FunctionContext) -> Arc<ScalarUDF> {
     let name = if try_cast { "flink_try_cast" } else { "flink_cast" };
-    Ok(Some(Arc::new(ScalarUDF::new_from_impl(Cast {
+    Arc::new(ScalarUDF::new_from_impl(Cast {
         name,
         to: to.clone(),
         try_cast,
         zone: context.zone,
         signature: Signature::user_defined(Volatility::Immutable),
-    }))))
+    }))
 }
 
 /// A cast into one type.

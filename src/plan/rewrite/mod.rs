@@ -16,6 +16,7 @@
 //! | `a[i]`, `m['k']`, `a[1].f` | `flink_item(a, i)`, … |
 //! | `(a, b) IN ((1, 2), …)` | `a = 1 AND b = 2 OR …` |
 //! | `TIMESTAMPADD(DAY, n, t)` | `TIMESTAMPADD('DAY', n, t)` |
+//! | `JOIN t FOR SYSTEM_TIME AS OF x ON c` | `JOIN t FOR SYSTEM_TIME AS OF x ON c AND as_of(x)` |
 //! | `JSON_VALUE(…)` and the like | as `functions` takes their clauses |
 
 mod joins;
@@ -23,6 +24,7 @@ mod json;
 mod names;
 mod places;
 mod spellings;
+mod versions;
 
 pub(super) use names::repeated_column;
 
@@ -104,6 +106,13 @@ impl VisitorMut for Rewrite<'_> {
         // There a number is a count or the place of a column, and the binding library reads it itself.
         places::of_query(query, &mut |expression| self.restore(expression));
         match names::name_values(&mut query.body) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => ControlFlow::Break(error),
+        }
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {
+        match self.join_versions(select) {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => ControlFlow::Break(error),
         }

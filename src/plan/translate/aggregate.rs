@@ -13,7 +13,7 @@ use super::{Facts, Translation, Windows, is_instant};
 use crate::changelog::{ChangelogMode, Kind};
 use crate::error::{Error, Result};
 use crate::functions;
-use crate::plan::error::unwrap;
+use crate::plan::error::{span_in, unwrap};
 use crate::plan::expressions::call;
 use crate::plan::relations::constant_interval;
 use crate::plan::stream::{Distribution, Edge, NodeId, NodeKind, NodeParallelism, StateBound};
@@ -168,6 +168,16 @@ impl Translation<'_> {
             }
         }
         if over_windows {
+            let padded = |expression: &Expr| {
+                column_index(expression, schema).is_some_and(|column| windows.padded.contains(&column))
+            };
+            if let Some(expression) = aggregate.group_expr.iter().find(|expression| padded(expression)) {
+                return Err(Error::sql(format!(
+                    "rows are grouped by '{expression}', which is NULL where an outer window join found no match"
+                ))
+                .at(span_in(expression))
+                .hint("group by the window of a side whose rows are all kept, or by COALESCE of both"));
+            }
             let column = |which| {
                 let index = windows.columns.iter().find(|(_, w)| *w == which).map(|(index, _)| *index);
                 index.map(|index| Expr::Column(Column::from(schema.qualified_field(index))))

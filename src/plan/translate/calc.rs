@@ -113,6 +113,8 @@ impl Translation<'_> {
                 .collect(),
             times: moved(&windows.times),
             processing: windows.processing,
+            padded: moved(&windows.padded),
+            versions: moved(&windows.versions),
         };
         let (schema, expressions) = (Arc::clone(&input_schema), projection.clone());
         let kind = NodeKind::Calc { input: input_schema, condition, projection };

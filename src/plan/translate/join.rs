@@ -11,22 +11,31 @@ use datafusion_expr::{BinaryExpr, Expr, ExprSchemable, Join, LogicalPlan, Operat
 use super::calc::column_index;
 use super::{Facts, Translation};
 use crate::changelog::{ChangelogMode, Kind};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::functions;
 use crate::plan::error::unwrap;
 use crate::plan::sets::CountedSetNode;
 use crate::plan::stream::{Distribution, Edge, JoinSide, NodeId, NodeKind, NodeParallelism, StateBound};
-use crate::types::{JoinKind, NullKeys, SetOperation, SqlType, WindowColumn, WindowSpec};
+use crate::types::{JoinKind, NullKeys, SetOperation, SqlType};
 
 /// A join with its inputs in the order in which the operator wants them.
-struct Sides<'a> {
-    kind: JoinKind,
-    inputs: [&'a LogicalPlan; 2],
+pub(super) struct Sides<'a> {
+    pub(super) kind: JoinKind,
+    pub(super) inputs: [&'a LogicalPlan; 2],
     /// Pairs of equal expressions, over the inputs in this order.
-    on: Vec<(Expr, Expr)>,
-    null_keys: NullKeys,
+    pub(super) on: Vec<(Expr, Expr)>,
+    pub(super) null_keys: NullKeys,
     /// The rest of the condition.
-    filter: Option<Expr>,
+    pub(super) filter: Option<Expr>,
+}
+
+/// The inputs of a join with their keys as columns.
+pub(super) struct KeyedInputs {
+    pub(super) nodes: [NodeId; 2],
+    pub(super) sides: [JoinSide; 2],
+    pub(super) edges: Vec<Edge>,
+    /// Whether all rows must meet in one subtask.
+    pub(super) single: bool,
 }
 
 impl<'a> Sides<'a> {
@@ -94,8 +103,39 @@ impl Translation<'_> {
     pub(super) fn join(&mut self, join: &Join) -> Result<NodeId> {
         let sides = Sides::of(join);
         let inputs = [self.relation(sides.inputs[0])?, self.relation(sides.inputs[1])?];
-        self.refuse_bounded_by_time(&sides, inputs)?;
-        let Sides { kind, inputs: plans, on, null_keys, filter } = sides;
+        // Over bounded inputs a regular join gives the same final rows.
+        if !self.settings.batch {
+            if let Some(interval) = self.interval(&sides, inputs) {
+                return self.interval_join(join, sides, inputs, interval);
+            }
+            if let Some(windows) = self.joined_windows(&sides, inputs) {
+                return self.window_join(join, sides, inputs, windows);
+            }
+        }
+        let (kind, null_keys, filter) = (sides.kind, sides.null_keys, sides.filter.clone());
+        let [left_schema, right_schema] = sides.inputs.map(|input| Arc::clone(input.schema()));
+        let KeyedInputs { nodes, sides: keyed, edges, single } = self.keyed_inputs(sides, inputs)?;
+        let mut facts = Facts::plain(Arc::clone(join.schema.inner()));
+        let append = nodes.into_iter().all(|input| self.node(input).mode.is_append_only());
+        facts.mode = emitted_mode(kind, append);
+        facts.upsert_key = self.joined_key(kind, nodes, [&keyed[0], &keyed[1]]);
+        facts.state = StateBound::Unbounded(
+            "the rows of both inputs are kept; join over windows, or on an interval of time, to bound it".into(),
+        );
+        if single {
+            facts.parallelism = NodeParallelism::Single;
+        }
+        let pairs = match &filter {
+            Some(_) => Arc::new(left_schema.join(&right_schema).map_err(unwrap)?),
+            None => Arc::new(DFSchema::empty()),
+        };
+        let node = NodeKind::Join { kind, sides: keyed, condition: filter, pairs, null_keys };
+        Ok(self.add(node, edges, facts))
+    }
+
+    /// Both inputs with their keys as columns of one type, and how their rows meet.
+    pub(super) fn keyed_inputs(&mut self, sides: Sides<'_>, inputs: [NodeId; 2]) -> Result<KeyedInputs> {
+        let Sides { inputs: plans, on, null_keys, .. } = sides;
         let (left_schema, right_schema) = (plans[0].schema(), plans[1].schema());
         let mut keys: [Vec<Expr>; 2] = Default::default();
         for (left, right) in on {
@@ -106,29 +146,14 @@ impl Translation<'_> {
         let [left_keys, right_keys] = keys;
         let (left, left_side) = self.join_input(inputs[0], left_schema, left_keys)?;
         let (right, right_side) = self.join_input(inputs[1], right_schema, right_keys)?;
-        let mut facts = Facts::plain(Arc::clone(join.schema.inner()));
-        let append = [left, right].into_iter().all(|input| self.node(input).mode.is_append_only());
-        facts.mode = emitted_mode(kind, append);
-        facts.upsert_key = self.joined_key(kind, [left, right], [&left_side, &right_side]);
-        facts.state = StateBound::Unbounded(
-            "the rows of both inputs are kept; join over windows, or on an interval of time, to bound it".into(),
-        );
         // A NULL that matches anything must meet the rows of every key.
         let single = left_side.keys.is_empty() || null_keys == NullKeys::Anything;
         let edge = |from: NodeId, side: &JoinSide| Edge {
             from,
             distribution: if single { Distribution::Single } else { Distribution::Hash(side.keys.clone()) },
         };
-        if single {
-            facts.parallelism = NodeParallelism::Single;
-        }
         let edges = vec![edge(left, &left_side), edge(right, &right_side)];
-        let pairs = match &filter {
-            Some(_) => Arc::new(left_schema.join(right_schema).map_err(unwrap)?),
-            None => Arc::new(DFSchema::empty()),
-        };
-        let node = NodeKind::Join { kind, sides: [left_side, right_side], condition: filter, pairs, null_keys };
-        Ok(self.add(node, edges, facts))
+        Ok(KeyedInputs { nodes: [left, right], sides: [left_side, right_side], edges, single })
     }
 
     /// `INTERSECT ALL` and `EXCEPT ALL`: rows meet by all their columns.
@@ -146,117 +171,13 @@ impl Translation<'_> {
         Ok(self.add(NodeKind::CountedSet { operation: set.operation }, edges.to_vec(), facts))
     }
 
-    /// Interval joins, and window joins whose result would be another than a regular join's.
-    fn refuse_bounded_by_time(&self, sides: &Sides<'_>, inputs: [NodeId; 2]) -> Result<()> {
-        // Over bounded inputs a regular join gives the same final rows.
-        if self.settings.batch {
-            return Ok(());
-        }
-        if sides.kind.emits_pairs() && self.bounds_time(sides, inputs) {
-            return Err(Error::sql("an interval join (a join that bounds the time between two rows) is not supported yet")
-                .hint("a condition on a column that is no time attribute, such as CAST(ts AS TIMESTAMP(3)), makes it a regular join, which keeps all rows"));
-        }
-        let processing = |input: &NodeId| self.windows.get(input).is_some_and(|windows| windows.processing);
-        if inputs.iter().any(processing) && self.joins_windows(sides, inputs) {
-            return Err(Error::sql("a join of windows of processing time is not supported")
-                .hint("which rows meet would be a matter of chance; use windows of event time"));
-        }
-        if !matches!(sides.kind, JoinKind::Inner | JoinKind::Semi) && self.joins_windows(sides, inputs) {
-            return Err(Error::sql(
-                "an outer or anti join of two windowed inputs (a window join) is not supported yet",
-            )
-            .hint("an inner join on window_start and window_end is"));
-        }
-        Ok(())
-    }
-
-    /// Whether the time attributes of both sides bound each other from below and above.
-    fn bounds_time(&self, sides: &Sides<'_>, inputs: [NodeId; 2]) -> bool {
-        let of_time = |port: usize, expression: &Expr| {
-            let (node, schema) = (self.node(inputs[port]), sides.inputs[port].schema());
-            let columns = expression.column_refs();
-            !columns.is_empty()
-                && columns.into_iter().all(|column| {
-                    let index = schema.maybe_index_of_column(column);
-                    index.is_some_and(|index| node.rowtime.contains(&index) || node.proctime.contains(&index))
-                })
-        };
-        if sides.on.iter().any(|(left, right)| of_time(0, left) && of_time(1, right)) {
-            return true;
-        }
-        let (mut below, mut above) = (false, false);
-        for part in sides.filter.iter().flat_map(split_conjunction) {
-            let Expr::BinaryExpr(BinaryExpr { left, op, right }) = part else { continue };
-            let turned = of_time(0, right) && of_time(1, left);
-            let straight = of_time(0, left) && of_time(1, right);
-            if !turned && !straight {
-                continue;
-            }
-            match op {
-                Operator::Lt | Operator::LtEq => *(if turned { &mut below } else { &mut above }) = true,
-                Operator::Gt | Operator::GtEq => *(if turned { &mut above } else { &mut below }) = true,
-                _ => {}
-            }
-        }
-        below && above
-    }
-
-    /// Whether equal windows of both sides are joined.
-    fn joins_windows(&self, sides: &Sides<'_>, inputs: [NodeId; 2]) -> bool {
-        let which = |port: usize, expression: &Expr| {
-            let column = column_index(expression, sides.inputs[port].schema())?;
-            self.window_column(inputs[port], column)
-        };
-        let joins = |wanted: WindowColumn| {
-            sides.on.iter().any(|(left, right)| which(0, left) == Some(wanted) && which(1, right) == Some(wanted))
-        };
-        let same = self.window_of(inputs[0]).is_some_and(|window| Some(window) == self.window_of(inputs[1]));
-        same && joins(WindowColumn::Start) && joins(WindowColumn::End)
-    }
-
-    /// Which bound of its window a column holds, also behind inner window joins.
-    fn window_column(&self, id: NodeId, column: usize) -> Option<WindowColumn> {
-        let own = self.windows.get(&id).and_then(|windows| windows.columns.iter().find(|(index, _)| *index == column));
-        if let Some((_, which)) = own {
-            return Some(*which);
-        }
-        let node = self.node(id);
-        match &node.kind {
-            NodeKind::Join { sides, .. } => match column.checked_sub(sides[0].width) {
-                None => self.window_column(node.inputs[0].from, column),
-                Some(column) => self.window_column(node.inputs[1].from, column),
-            },
-            NodeKind::Calc { input, projection, .. } => {
-                self.window_column(node.inputs[0].from, column_index(projection.get(column)?, input)?)
-            }
-            _ => None,
-        }
-    }
-
-    /// The windows that a node's rows were put in.
-    fn window_of(&self, mut id: NodeId) -> Option<WindowSpec> {
-        loop {
-            match &self.node(id).kind {
-                NodeKind::WindowAssign { window, .. } => return Some(*window),
-                NodeKind::SessionAssign { gap, .. } => return Some(WindowSpec::Session { gap: *gap }),
-                NodeKind::WindowAggregate { window, .. } if !matches!(window, WindowSpec::Attached { .. }) => {
-                    return Some(*window);
-                }
-                _ => {}
-            }
-            match self.node(id).inputs.as_slice() {
-                [only] => id = only.from,
-                [left, right] if matches!(self.node(id).kind, NodeKind::Join { .. }) => {
-                    let window = self.window_of(left.from)?;
-                    return (self.window_of(right.from) == Some(window)).then_some(window);
-                }
-                _ => return None,
-            }
-        }
-    }
-
     /// An input with its keys as columns: those that are computed stand behind the input's own.
-    fn join_input(&mut self, input: NodeId, schema: &DFSchemaRef, keys: Vec<Expr>) -> Result<(NodeId, JoinSide)> {
+    pub(super) fn join_input(
+        &mut self,
+        input: NodeId,
+        schema: &DFSchemaRef,
+        keys: Vec<Expr>,
+    ) -> Result<(NodeId, JoinSide)> {
         let width = schema.fields().len();
         let mut columns: Vec<Expr> = schema.columns().into_iter().map(Expr::Column).collect();
         let mut fields: Vec<_> = schema.fields().iter().cloned().collect();
@@ -280,7 +201,7 @@ impl Translation<'_> {
     }
 
     /// The columns that identify an emitted row, if the inputs have such.
-    fn joined_key(&self, kind: JoinKind, inputs: [NodeId; 2], sides: [&JoinSide; 2]) -> Option<Vec<usize>> {
+    pub(super) fn joined_key(&self, kind: JoinKind, inputs: [NodeId; 2], sides: [&JoinSide; 2]) -> Option<Vec<usize>> {
         let key = |port: usize| {
             let key = self.node(inputs[port]).upsert_key.clone()?;
             key.iter().all(|column| *column < sides[port].width).then_some(key)
@@ -313,7 +234,12 @@ fn emitted_mode(kind: JoinKind, append: bool) -> ChangelogMode {
 }
 
 /// Both keys in the type in which they are compared.
-fn same_type(left: Expr, left_schema: &DFSchema, right: Expr, right_schema: &DFSchema) -> Result<(Expr, Expr)> {
+pub(super) fn same_type(
+    left: Expr,
+    left_schema: &DFSchema,
+    right: Expr,
+    right_schema: &DFSchema,
+) -> Result<(Expr, Expr)> {
     let (_, left_field) = left.to_field(left_schema).map_err(unwrap)?;
     let (_, right_field) = right.to_field(right_schema).map_err(unwrap)?;
     if left_field.data_type() == right_field.data_type() {

@@ -12,6 +12,7 @@ mod aggregate;
 mod calc;
 mod current_watermark;
 mod expand;
+mod interval;
 mod join;
 mod leaf;
 mod monotone;
@@ -20,6 +21,8 @@ mod over_table;
 mod rank;
 mod sink;
 mod sort;
+mod temporal;
+mod window_join;
 mod windows;
 
 pub(super) use calc::column_index;
@@ -37,6 +40,7 @@ use super::nodes::{WatermarkNode, WindowNode};
 use super::rank_node::RankNode;
 use super::sets::CountedSetNode;
 use super::stream::{Distribution, Edge, Node, NodeId, NodeKind, NodeParallelism, StateBound, StreamGraph};
+use super::versions::TemporalNode;
 use super::{PlanSettings, TableFacts};
 use crate::changelog::ChangelogMode;
 use crate::error::{Error, Result};
@@ -73,6 +77,10 @@ struct Windows {
     times: Vec<usize>,
     /// Whether the windows are of processing time.
     processing: bool,
+    /// Columns of windows that may be NULL: those of the side of an outer window join that is not preserved.
+    padded: Vec<usize>,
+    /// Time attributes of rows that are replaced by later ones: they say from when on each version of a row is valid.
+    versions: Vec<usize>,
 }
 
 /// Whether a time column holds instants, whose windows are cut along local time.
@@ -167,6 +175,8 @@ impl<'a> Translation<'a> {
                     self.rank(node, true)?
                 } else if let Some(node) = extension.node.as_any().downcast_ref::<ExpandNode>() {
                     self.expand(node)?
+                } else if let Some(node) = extension.node.as_any().downcast_ref::<TemporalNode>() {
+                    self.temporal_join(node)?
                 } else if let Some(node) = extension.node.as_any().downcast_ref::<CountedSetNode>() {
                     self.counted_set(node)?
                 } else {

@@ -8,7 +8,7 @@ use datafusion_expr::{Expr, LogicalPlan, SortExpr, UserDefinedLogicalNodeCore};
 
 use super::calc::column_index;
 use super::monotone::Motion;
-use super::{Facts, Translation};
+use super::{Facts, Translation, Windows};
 use crate::changelog::{ChangelogMode, Kind};
 use crate::error::{Error, Result};
 use crate::plan::error::unwrap;
@@ -118,8 +118,9 @@ impl Translation<'_> {
         } else if row_number && shown {
             facts.upsert_key = Some(partition.iter().copied().chain([rank]).collect());
         }
+        let mut versions = Vec::new();
         if !facts.mode.is_append_only() {
-            facts.rowtime.clear();
+            versions = std::mem::take(&mut facts.rowtime);
             facts.proctime.clear();
         }
         facts.state = self.rank_state(changes, range.1, partition.is_empty());
@@ -135,7 +136,9 @@ impl Translation<'_> {
             emit_update_before: true,
             ttl_ms: self.settings.ttl_ms,
         };
-        Ok(self.add(kind, vec![edge], facts))
+        let id = self.add(kind, vec![edge], facts);
+        self.windows.insert(id, Windows { versions, ..Windows::default() });
+        Ok(id)
     }
 
     fn rank_state(&self, changes: RankInput, last: u64, single: bool) -> StateBound {
