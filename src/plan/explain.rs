@@ -92,6 +92,12 @@ fn title(graph: &StreamGraph, node: &Node) -> String {
             };
             format!("sets=[{}]", sets.iter().map(set).collect::<Vec<_>>().join(", "))
         }
+        NodeKind::Unnest { input, collection, ordinality, condition, pairs, outer, .. } => {
+            let kind = if *outer { "Left" } else { "Inner" };
+            let number = if *ordinality { ", ordinality" } else { "" };
+            let on = condition.as_ref().map(|condition| format!(", where=[{}]", expression(condition, pairs)));
+            format!("joinType=[{kind}], unnest=[{}]{number}{}", expression(collection, input), on.unwrap_or_default())
+        }
         NodeKind::Over { partition, time, frame, shown, .. } => {
             let time = time.map_or("arrival".to_string(), &column);
             let results = node.schema.fields().iter().skip(*shown).map(|field| field.name().as_str());

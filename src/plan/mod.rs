@@ -5,6 +5,7 @@
 //!   hints, inline  OPTIONS hints, functions in SQL    (rewritten before binding)
 //!   provider   names → tables, views, functions       (binding is the library's, over our catalog)
 //!   typing     literals, CAST, CASE, UNION, VALUES    (Flink's types)
+//!   correlate  UNNEST and what else is computed from the row at its left
 //!   ranking    conditions on ranks, LIMIT              (Top-N)
 //!   grouping_sets  GROUPING SETS, ROLLUP, CUBE         (rows repeated for each set)
 //!   optimize   subqueries to joins, push filters,     (the rules that are sound for streams)
@@ -18,6 +19,7 @@
 //! To add a relation: a node in `stream.rs`, an arm in `translate/mod.rs`, a line in `explain.rs`, and its operator.
 
 mod alter;
+mod correlate;
 mod declare;
 mod display;
 mod error;
@@ -29,6 +31,7 @@ mod grouping_sets;
 mod hints;
 mod inline;
 mod lateral;
+mod lateral_top;
 mod like;
 mod modes;
 mod name;
@@ -48,6 +51,7 @@ pub mod stream;
 mod subqueries;
 mod translate;
 mod typing;
+mod unnest;
 mod using;
 
 #[cfg(test)]
@@ -188,6 +192,7 @@ impl Planner<'_> {
 
     fn settle(&self, mut graph: StreamGraph) -> Result<StreamGraph> {
         simplify::merge_calcs(&mut graph)?;
+        simplify::narrow_unnests(&mut graph)?;
         let mut accepted = Vec::new();
         for node in &graph.nodes {
             if let NodeKind::Sink { table, .. } = &node.kind {

@@ -22,6 +22,8 @@ pub(super) fn settle(graph: &mut StreamGraph, accepts: &dyn Fn(&NodeKind) -> Cha
             | NodeKind::CountedSet { .. }
             | NodeKind::Rank { .. }
             | NodeKind::OverTable { .. }
+            // What the old row gave may be more rows than the new one replaces.
+            | NodeKind::Unnest { .. }
             | NodeKind::Sort { .. } => true,
             NodeKind::DropUpdateBefore | NodeKind::ChangelogNormalize { .. } => false,
             _ => needed[id],
@@ -59,6 +61,7 @@ fn inherited_mode(graph: &StreamGraph, id: NodeId) -> Option<ChangelogMode> {
         node.kind,
         NodeKind::Calc { .. }
             | NodeKind::Expand { .. }
+            | NodeKind::Unnest { .. }
             | NodeKind::Union
             | NodeKind::WatermarkAssigner { .. }
             | NodeKind::WindowAssign { .. }

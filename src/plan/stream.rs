@@ -185,6 +185,26 @@ pub enum NodeKind {
         /// Which of them each set groups by.
         sets: Vec<Vec<bool>>,
     },
+    /// `UNNEST`: each row once for each element of a collection; emits the input's columns, then the element's, then its
+    /// number if it is shown.
+    Unnest {
+        /// Schema of the input, with qualifiers.
+        input: DFSchemaRef,
+        /// An array or a map, over the input.
+        collection: Expr,
+        /// Whether the map is a multiset: its values say how often its keys are in it.
+        counted: bool,
+        /// Whether the element's number is emitted.
+        ordinality: bool,
+        /// Which elements are joined to their row, over the columns of `pairs`.
+        condition: Option<Expr>,
+        /// All columns, with qualifiers.
+        pairs: DFSchemaRef,
+        /// Whether a row that no element is joined to is emitted once.
+        outer: bool,
+        /// Which columns are emitted, ascending: repeating what nobody reads costs.
+        shown: Vec<usize>,
+    },
     /// `OVER` ordered by time: emits the first columns of the input, then the results; append-only.
     Over {
         /// Partition columns of the input; empty for one partition.
@@ -322,6 +342,7 @@ impl NodeKind {
             NodeKind::WindowAggregate { .. } => "WindowAggregate",
             NodeKind::WindowAssign { .. } => "WindowTableFunction",
             NodeKind::Expand { .. } => "Expand",
+            NodeKind::Unnest { .. } => "Unnest",
             NodeKind::Over { .. } => "Over",
             NodeKind::OverTable { .. } => "OverTable",
             NodeKind::Rank { .. } => "Rank",
@@ -362,6 +383,11 @@ impl StreamGraph {
                 }
                 NodeKind::Join { condition: Some(condition), pairs, .. } => {
                     meaning += &display::expression(condition, pairs);
+                }
+                NodeKind::Unnest { input, collection, ordinality, condition, pairs, outer, .. } => {
+                    meaning += &display::expression(collection, input);
+                    meaning += &format!(" {ordinality} {outer}");
+                    meaning.extend(condition.iter().map(|condition| display::expression(condition, pairs)));
                 }
                 NodeKind::Values { rows } => meaning += &format!("{rows:?}"),
                 _ => {}

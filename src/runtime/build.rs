@@ -16,8 +16,7 @@ use crate::changelog::ChangeBatch;
 use crate::error::{Error, Result};
 use crate::operators::{
     Calc, ChangelogNormalize, CountedSet, DropUpdateBefore, Expand, GroupAggregate, GroupAggregateParameters, Join,
-    JoinInput, JoinParameters, KeepFirst, Operator, Output, Over, OverParameters, OverTable, OverTableParameters, Port,
-    Rank, RankParameters, Sort, TemporalSort, WatermarkAssigner, WindowAggregate, WindowAggregateParameters,
+    JoinInput, JoinParameters, KeepFirst, Operator, Output, Over, OverParameters, OverTable, OverTableParameters, Port, Rank, RankParameters, Sort, TemporalSort, WatermarkAssigner, WindowAggregate, WindowAggregateParameters, Unnest, UnnestParameters,
     WindowAssign, WindowRank, WindowRankParameters,
 };
 use crate::plan::stream::{Node, NodeKind, StreamGraph};
@@ -106,6 +105,17 @@ pub fn operator(
             Box::new(WindowAssign::new(*time, *window, local_time(instants, config), output)?)
         }
         NodeKind::Expand { columns, sets } => Box::new(Expand::new(output, columns.clone(), sets.clone())?),
+        NodeKind::Unnest { input, collection, counted, condition, pairs, outer, shown, .. } => {
+            Box::new(Unnest::new(UnnestParameters {
+                output,
+                collection: compile(collection, input)?,
+                counted: *counted,
+                condition: condition.as_ref().map(|condition| compile(condition, pairs)).transpose()?,
+                outer: *outer,
+                shown: shown.clone(),
+                pairs: Arc::clone(pairs.inner()),
+            }))
+        }
         NodeKind::KeepFirst { partition, time, ttl_ms } => {
             Box::new(KeepFirst::new(&input()?, output, partition, *time, *ttl_ms, key_groups)?)
         }

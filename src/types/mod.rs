@@ -15,7 +15,7 @@ mod sql_type;
 mod time_zone;
 mod window;
 
-pub use aggregate::{AggregateCall, AggregateFunction, MiniBatch};
+pub use aggregate::{AggregateCall, AggregateFunction, Fraction, MiniBatch};
 pub use cell::{CellFormat, RowFormat};
 pub use frame::{Frame, FrameBound, FrameCall, FrameFunction, FrameUnits};
 pub use join::{JoinKind, NullKeys, SetOperation};

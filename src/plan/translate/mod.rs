@@ -16,9 +16,11 @@ mod leaf;
 mod monotone;
 mod over;
 mod over_table;
+mod percentile;
 mod rank;
 mod sink;
 mod sort;
+mod unnest;
 
 pub(super) use calc::column_index;
 pub(super) use sink::{StaticPartition, Target};
@@ -34,6 +36,7 @@ use super::nodes::{WatermarkNode, WindowNode};
 use super::rank_node::RankNode;
 use super::sets::CountedSetNode;
 use super::stream::{Distribution, Edge, Node, NodeId, NodeKind, NodeParallelism, StateBound, StreamGraph};
+use super::unnest::UnnestNode;
 use super::{PlanSettings, TableFacts};
 use crate::changelog::ChangelogMode;
 use crate::error::{Error, Result};
@@ -160,6 +163,8 @@ impl<'a> Translation<'a> {
                     self.rank(node, true)?
                 } else if let Some(node) = extension.node.as_any().downcast_ref::<ExpandNode>() {
                     self.expand(node)?
+                } else if let Some(node) = extension.node.as_any().downcast_ref::<UnnestNode>() {
+                    self.unnest(node)?
                 } else if let Some(node) = extension.node.as_any().downcast_ref::<CountedSetNode>() {
                     self.counted_set(node)?
                 } else {
