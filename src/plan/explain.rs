@@ -122,6 +122,9 @@ fn title(graph: &StreamGraph, node: &Node) -> String {
             format!("orderBy=[{}]{limit}", sorted(order, &column))
         }
         NodeKind::Sink { table, .. } => format!("{}: {}", table.name, names(node)),
+        NodeKind::UpsertMaterialize { key, conflict, .. } => {
+            format!("key=[{}], onConflict=[{}]", columns(key), conflict.word())
+        }
         NodeKind::ChangelogNormalize { key, .. } => format!("key=[{}]", columns(key)),
         NodeKind::CountedSet { .. } | NodeKind::Union | NodeKind::DropUpdateBefore | NodeKind::Collect => names(node),
     };

@@ -70,7 +70,7 @@ use crate::changelog::ChangelogMode;
 use crate::error::{Error, Result, Span};
 use crate::functions::FunctionSet;
 use crate::sql::Insert;
-use crate::types::MiniBatch;
+use crate::types::{MiniBatch, OnConflict};
 use datafusion_expr::LogicalPlan;
 use provider::Names;
 use sqlparser::ast::{Query, Spanned};
@@ -150,11 +150,6 @@ impl Planner<'_> {
         let mut translation = Translation::new(&self.settings, self.facts);
         for insert in inserts {
             let table = self.target(insert)?;
-            if let Some(action @ ("ERROR" | "NOTHING")) = insert.on_conflict.as_deref() {
-                return Err(Error::sql(format!("ON CONFLICT DO {action} is not supported yet"))
-                    .at(Span::from_ast(insert.target.span()))
-                    .hint("without it, the latest row of a key stays, as with DO DEDUPLICATE"));
-            }
             if insert.overwrite {
                 return Err(
                     Error::sql("INSERT OVERWRITE is not supported yet").at(Span::from_ast(insert.target.span()))
@@ -176,6 +171,7 @@ impl Planner<'_> {
                 table,
                 columns: insert.columns.iter().map(column).collect(),
                 partition: partition.collect::<Result<Vec<_>>>()?,
+                on_conflict: insert.on_conflict.as_deref().and_then(OnConflict::from_word),
             };
             translation
                 .insert(plan, &target, &self.functions)

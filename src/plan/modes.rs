@@ -24,6 +24,7 @@ pub(super) fn settle(graph: &mut StreamGraph, accepts: &dyn Fn(&NodeKind) -> Cha
             | NodeKind::OverTable { .. }
             // What the old row gave may be more rows than the new one replaces.
             | NodeKind::Unnest { .. }
+            | NodeKind::UpsertMaterialize { .. }
             | NodeKind::Sort { .. } => true,
             NodeKind::DropUpdateBefore | NodeKind::ChangelogNormalize { .. } => false,
             _ => needed[id],
@@ -41,7 +42,8 @@ pub(super) fn settle(graph: &mut StreamGraph, accepts: &dyn Fn(&NodeKind) -> Cha
         let node = &mut graph.nodes[id];
         if let NodeKind::GroupAggregate { emit_update_before, .. }
         | NodeKind::Rank { emit_update_before, .. }
-        | NodeKind::ChangelogNormalize { emit_update_before, .. } = &mut node.kind
+        | NodeKind::ChangelogNormalize { emit_update_before, .. }
+        | NodeKind::UpsertMaterialize { emit_update_before, .. } = &mut node.kind
         {
             *emit_update_before = needed;
             if !needed {

@@ -15,8 +15,8 @@ use super::display;
 use crate::catalog::TableDefinition;
 use crate::changelog::ChangelogMode;
 use crate::types::{
-    AggregateCall, Frame, FrameCall, JoinKind, MiniBatch, NullKeys, OverCall, OverFrame, RankFunction, RankInput,
-    SetOperation, SortColumn, SqlType, WindowColumn, WindowSpec,
+    AggregateCall, Frame, FrameCall, JoinKind, MiniBatch, NullKeys, OnConflict, OverCall, OverFrame, RankFunction,
+    RankInput, SetOperation, SortColumn, SqlType, WindowColumn, WindowSpec,
 };
 
 /// Index of a node in [`StreamGraph::nodes`].
@@ -319,6 +319,17 @@ pub enum NodeKind {
         /// Whether the user needs `-U`.
         emit_update_before: bool,
     },
+    /// Gives one row a primary key to a sink, of all the rows that the query has for it.
+    UpsertMaterialize {
+        /// The primary key's columns.
+        key: Vec<usize>,
+        /// Which of several rows it is.
+        conflict: OnConflict,
+        /// Whether the input is append-only, so that no row but the first is kept.
+        append_only_input: bool,
+        /// Whether the sink needs `-U`.
+        emit_update_before: bool,
+    },
     /// Writes to a table.
     Sink {
         /// The table.
@@ -355,6 +366,7 @@ impl NodeKind {
             NodeKind::Union => "Union",
             NodeKind::DropUpdateBefore => "DropUpdateBefore",
             NodeKind::ChangelogNormalize { .. } => "ChangelogNormalize",
+            NodeKind::UpsertMaterialize { .. } => "UpsertMaterialize",
             NodeKind::Sink { .. } => "Sink",
             NodeKind::Collect => "Collect",
         }
@@ -449,6 +461,9 @@ impl StreamGraph {
             }
             NodeKind::Sink { table, .. } => format!("connector {}", table.options.get("connector").unwrap_or_default()),
             NodeKind::ChangelogNormalize { key, .. } => format!("key {key:?} rows [{}]", row_types(&node.schema)),
+            NodeKind::UpsertMaterialize { key, conflict, append_only_input, .. } => {
+                format!("key {key:?} {conflict:?} append-only {append_only_input} rows [{}]", row_types(&node.schema))
+            }
             NodeKind::Rank { partition, order, function, range, changes, newest_first, .. } => format!(
                 "{function:?} {range:?} keys [{}] order {order:?} {newest_first} {changes:?} of [{}]",
                 types(partition),

@@ -16,8 +16,9 @@ use crate::changelog::ChangeBatch;
 use crate::error::{Error, Result};
 use crate::operators::{
     Calc, ChangelogNormalize, CountedSet, DropUpdateBefore, Expand, GroupAggregate, GroupAggregateParameters, Join,
-    JoinInput, JoinParameters, KeepFirst, Operator, Output, Over, OverParameters, OverTable, OverTableParameters, Port, Rank, RankParameters, Sort, TemporalSort, WatermarkAssigner, WindowAggregate, WindowAggregateParameters, Unnest, UnnestParameters,
-    WindowAssign, WindowRank, WindowRankParameters,
+    JoinInput, JoinParameters, KeepFirst, Operator, Output, Over, OverParameters, OverTable, OverTableParameters, Port,
+    Rank, RankParameters, Sort, TemporalSort, Unnest, UnnestParameters, UpsertMaterialize, UpsertMaterializeParameters,
+    WatermarkAssigner, WindowAggregate, WindowAggregateParameters, WindowAssign, WindowRank, WindowRankParameters,
 };
 use crate::plan::stream::{Node, NodeKind, StreamGraph};
 use crate::state::KeyGroupRange;
@@ -115,6 +116,16 @@ pub fn operator(
                 shown: shown.clone(),
                 pairs: Arc::clone(pairs.inner()),
             }))
+        }
+        NodeKind::UpsertMaterialize { key, conflict, append_only_input, emit_update_before } => {
+            Box::new(UpsertMaterialize::new(UpsertMaterializeParameters {
+                schema: output,
+                key: key.clone(),
+                conflict: *conflict,
+                append_only_input: *append_only_input,
+                emit_update_before: *emit_update_before,
+                key_groups,
+            })?)
         }
         NodeKind::KeepFirst { partition, time, ttl_ms } => {
             Box::new(KeepFirst::new(&input()?, output, partition, *time, *ttl_ms, key_groups)?)

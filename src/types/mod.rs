@@ -6,6 +6,7 @@
 
 mod aggregate;
 mod cell;
+mod conflict;
 mod frame;
 mod join;
 mod local_time;
@@ -17,6 +18,7 @@ mod window;
 
 pub use aggregate::{AggregateCall, AggregateFunction, Fraction, MiniBatch};
 pub use cell::{CellFormat, RowFormat};
+pub use conflict::OnConflict;
 pub use frame::{Frame, FrameBound, FrameCall, FrameFunction, FrameUnits};
 pub use join::{JoinKind, NullKeys, SetOperation};
 pub use local_time::LocalTime;

@@ -10,6 +10,7 @@
 
 mod aggregate;
 mod calc;
+mod conflict;
 mod expand;
 mod join;
 mod leaf;

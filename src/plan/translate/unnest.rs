@@ -21,7 +21,7 @@ impl Translation<'_> {
         facts.upsert_key = facts.upsert_key.zip(number).map(|(key, number)| key.into_iter().chain([number]).collect());
         let kind = NodeKind::Unnest {
             input: Arc::clone(node.input.schema()),
-            collection: node.collection.clone(),
+            collection: node.collection.clone().unalias_nested().data,
             counted: node.counted().map_err(unwrap)?,
             ordinality: node.ordinality,
             condition: node.condition.clone(),
