@@ -133,6 +133,11 @@ pub fn aggregate_type(name: &str, arguments: &[(SqlType, bool)]) -> Result<(SqlT
         Kind::List => (SqlType::Array(list(nullable)), true),
         // The length is Flink's; no text is cut to it.
         Kind::Json => (SqlType::Varchar(2_000), false),
+        Kind::Percentile if arguments.get(2).is_some_and(|(frequency, _)| !is_whole(frequency)) => {
+            return Err(
+                Error::sql("how often a value counts in PERCENTILE is a whole number").hint("CAST it to BIGINT")
+            );
+        }
         Kind::Percentile => match arguments.get(1) {
             Some((SqlType::Array(_), _)) => {
                 (SqlType::Array(Box::new(RowField::unnamed(number(SqlType::Double)?, true))), true)
@@ -140,6 +145,10 @@ pub fn aggregate_type(name: &str, arguments: &[(SqlType, bool)]) -> Result<(SqlT
             _ => (number(SqlType::Double)?, true),
         },
     })
+}
+
+fn is_whole(sql_type: &SqlType) -> bool {
+    matches!(sql_type, SqlType::TinyInt | SqlType::SmallInt | SqlType::Int | SqlType::BigInt | SqlType::Null)
 }
 
 /// An aggregate function's name and types.

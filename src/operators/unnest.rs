@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int32Array, RecordBatch, RecordBatchOptions, UInt32Array};
 use arrow::buffer::NullBuffer;
-use arrow::compute::take;
-use arrow::datatypes::{DataType, Int32Type, SchemaRef};
+use arrow::compute::{cast, take};
+use arrow::datatypes::{DataType, Field, Int32Type, SchemaRef};
 use datafusion_physical_expr::PhysicalExpr;
 
 use super::expression::evaluate;
@@ -131,12 +131,19 @@ impl Unnest {
         let of_row = UInt32Array::from(pairs.rows.clone());
         let of_element = UInt32Array::from(pairs.elements.clone());
         let own = rows.num_columns();
-        let column = |index: usize| match index.checked_sub(own).map(|index| elements.columns.get(index)) {
-            None => Ok(take(rows.column(index), &of_row, None)?),
-            Some(Some(column)) => Ok(take(column, &of_element, None)?),
-            Some(None) => Ok(Arc::new(Int32Array::from(pairs.numbers.clone())) as ArrayRef),
+        let column = |index: usize| -> Result<ArrayRef> {
+            let Some(place) = index.checked_sub(own) else { return Ok(take(rows.column(index), &of_row, None)?) };
+            match elements.columns.get(place) {
+                Some(column) => Ok(take(column, &of_element, None)?),
+                None => Ok(Arc::new(Int32Array::from(pairs.numbers.clone()))),
+            }
         };
-        let columns = shown.map(column).collect::<Result<Vec<_>>>()?;
+        let typed = |(index, field): (usize, &Arc<Field>)| -> Result<ArrayRef> {
+            let values = column(index)?;
+            // Within a type, what its parts are called beyond Arrow's types may have been lost on the way.
+            if values.data_type() == field.data_type() { Ok(values) } else { Ok(cast(&values, field.data_type())?) }
+        };
+        let columns = shown.zip(schema.fields()).map(typed).collect::<Result<Vec<_>>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(pairs.rows.len()));
         Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
     }
@@ -207,7 +214,7 @@ impl Operator for Unnest {
 mod tests {
     use arrow::array::{Int32Builder, types::Int32Type as Element};
     use arrow::array::{Int64Array, ListArray, MapBuilder, StringBuilder, StructArray};
-    use arrow::datatypes::{Field, Schema};
+    use arrow::datatypes::Schema;
     use datafusion_physical_expr::expressions::{Column, IsNotNullExpr};
 
     use super::*;

@@ -12,8 +12,9 @@ use std::sync::Arc;
 
 use datafusion_common::tree_node::{Transformed, TreeNode};
 use datafusion_common::{Column, DFSchema, Result as BindResult, TableReference};
+use datafusion_expr::expr::Case;
 use datafusion_expr::utils::conjunction;
-use datafusion_expr::{Expr, Extension, Filter, Join, JoinType, LogicalPlan, LogicalPlanBuilder, Projection, lit};
+use datafusion_expr::{Expr, Extension, Filter, Join, JoinType, LogicalPlan, Projection, lit};
 
 use super::unnest::UnnestNode;
 
@@ -32,15 +33,17 @@ pub(super) fn correlate(
     let on = join.on.iter().map(|(left, right)| left.clone().eq(right.clone()));
     let condition = on.chain(join.filter.clone()).map(|condition| applied.rewritten(condition, right, left));
     let condition = conjunction(condition.collect::<BindResult<Vec<_>>>()?).filter(|condition| *condition != lit(true));
-    let Applied { plan, columns, .. } = match join.join_type {
-        JoinType::Left => match outer(applied, condition, typed)? {
-            Some(applied) => applied,
+    let conditions: Vec<Expr> = applied.conditions.iter().cloned().chain(condition).collect();
+    let condition = conjunction(conditions).map(|condition| typed(condition, applied.plan.schema())).transpose()?;
+    let (plan, columns) = match (join.join_type, condition) {
+        (JoinType::Left, condition) => match outer(applied, condition)? {
+            Some(padded) => padded,
             None => return Ok(None),
         },
-        _ => {
-            let condition = condition.map(|condition| typed(condition, applied.plan.schema())).transpose()?;
-            applied.filtered(condition)?
+        (_, Some(condition)) => {
+            (LogicalPlan::Filter(Filter::try_new(condition, Arc::new(applied.plan))?), applied.columns)
         }
+        (_, None) => (applied.plan, applied.columns),
     };
     let shown = right
         .iter()
@@ -65,6 +68,8 @@ struct Applied {
     plan: LogicalPlan,
     /// The relation's own columns, over `plan`.
     columns: Vec<Expr>,
+    /// What must hold of its rows, over `plan`.
+    conditions: Vec<Expr>,
     /// Whether there is an `UNNEST` in it.
     unnests: bool,
 }
@@ -86,12 +91,6 @@ impl Applied {
         })?;
         Ok(replaced.data)
     }
-
-    fn filtered(self, condition: Option<Expr>) -> BindResult<Applied> {
-        let Some(condition) = condition else { return Ok(self) };
-        let plan = LogicalPlan::Filter(Filter::try_new(condition, Arc::new(self.plan))?);
-        Ok(Applied { plan, ..self })
-    }
 }
 
 /// `right` with the rows of `left` where it had one row without columns.
@@ -101,7 +100,7 @@ fn apply(left: &LogicalPlan, right: &LogicalPlan) -> BindResult<Option<Applied>>
         LogicalPlan::Subquery(subquery) => apply(left, &subquery.subquery),
         LogicalPlan::SubqueryAlias(alias) => apply(left, &alias.input),
         LogicalPlan::EmptyRelation(empty) if empty.produce_one_row && empty.schema.fields().is_empty() => {
-            Ok(Some(Applied { plan: left.clone(), columns: Vec::new(), unnests: false }))
+            Ok(Some(Applied { plan: left.clone(), columns: Vec::new(), conditions: Vec::new(), unnests: false }))
         }
         LogicalPlan::Projection(projection) => {
             let Some(below) = apply(left, &projection.input)? else { return Ok(None) };
@@ -111,9 +110,9 @@ fn apply(left: &LogicalPlan, right: &LogicalPlan) -> BindResult<Option<Applied>>
             Ok(Some(Applied { columns, ..below }))
         }
         LogicalPlan::Filter(filter) => {
-            let Some(below) = apply(left, &filter.input)? else { return Ok(None) };
-            let condition = below.rewritten(filter.predicate.clone(), filter.input.schema(), outer)?;
-            Ok(Some(below.filtered(Some(condition))?))
+            let Some(mut below) = apply(left, &filter.input)? else { return Ok(None) };
+            below.conditions.push(below.rewritten(filter.predicate.clone(), filter.input.schema(), outer)?);
+            Ok(Some(below))
         }
         LogicalPlan::Extension(extension) => {
             let Some(node) = extension.node.as_any().downcast_ref::<UnnestNode>() else { return Ok(None) };
@@ -126,7 +125,7 @@ fn apply(left: &LogicalPlan, right: &LogicalPlan) -> BindResult<Option<Applied>>
             let added = node.added.iter().map(|(qualifier, field)| Column::new(qualifier.clone(), field.name()));
             let columns = below.columns.into_iter().take(input).chain(added.map(Expr::Column)).collect();
             let plan = LogicalPlan::Extension(Extension { node: Arc::new(node) });
-            Ok(Some(Applied { plan, columns, unnests: true }))
+            Ok(Some(Applied { plan, columns, conditions: below.conditions, unnests: true }))
         }
         _ => Ok(None),
     }
@@ -140,26 +139,35 @@ fn unaliased(expression: &Expr) -> &Expr {
 }
 
 /// As the right side of a `LEFT JOIN`: a row to which nothing is joined comes once, with NULL for all that was computed.
-/// For that what is computed must be the columns of one `UNNEST` as they are.
-fn outer(
-    applied: Applied,
-    condition: Option<Expr>,
-    typed: &dyn Fn(Expr, &DFSchema) -> BindResult<Expr>,
-) -> BindResult<Option<Applied>> {
-    let Applied { plan, columns, unnests } = applied;
-    let node = match &plan {
-        LogicalPlan::Extension(extension) => extension.node.as_any().downcast_ref::<UnnestNode>(),
-        _ => None,
-    };
-    let Some(node) = node.filter(|node| !node.outer) else { return Ok(None) };
-    let is_added = |column: &Column| {
-        node.added.iter().any(|(qualifier, field)| *qualifier == column.relation && *field.name() == column.name)
-    };
-    if !columns.iter().all(|expression| matches!(expression, Expr::Column(column) if is_added(column))) {
+/// One `UNNEST` can do that, several cannot: the row that comes once would be opened again.
+fn outer(applied: Applied, condition: Option<Expr>) -> BindResult<Option<(LogicalPlan, Vec<Expr>)>> {
+    let Applied { plan: LogicalPlan::Extension(extension), columns, .. } = applied else { return Ok(None) };
+    let Some(node) = extension.node.as_any().downcast_ref::<UnnestNode>() else { return Ok(None) };
+    if is_unnest(&node.input) {
         return Ok(None);
     }
-    let condition = condition.map(|condition| typed(condition, plan.schema())).transpose()?;
-    let node = node.clone().outer(condition)?;
-    let plan = LogicalPlanBuilder::from(LogicalPlan::Extension(Extension { node: Arc::new(node) })).build()?;
-    Ok(Some(Applied { plan, columns, unnests }))
+    let is_added = |expression: &Expr| match expression {
+        Expr::Column(column) => {
+            node.added.iter().any(|(of, field)| *of == column.relation && *field.name() == column.name)
+        }
+        _ => false,
+    };
+    if columns.iter().all(is_added) {
+        let plan = LogicalPlan::Extension(Extension { node: Arc::new(node.clone().outer(condition)?) });
+        return Ok(Some((plan, columns)));
+    }
+    // What is computed might not be NULL for such a row by itself; that its element has no number tells.
+    let node = node.numbered()?;
+    let number = node.added.last().map(|(qualifier, field)| Column::new(qualifier.clone(), field.name()));
+    let Some(number) = number else { return datafusion_common::internal_err!("an element has no number") };
+    let matched = |column: Expr| {
+        let when_then_expr = vec![(Box::new(Expr::Column(number.clone()).is_not_null()), Box::new(column))];
+        Expr::Case(Case { expr: None, when_then_expr, else_expr: None })
+    };
+    let plan = LogicalPlan::Extension(Extension { node: Arc::new(node.outer(condition)?) });
+    Ok(Some((plan, columns.into_iter().map(matched).collect())))
+}
+
+fn is_unnest(plan: &LogicalPlan) -> bool {
+    matches!(plan, LogicalPlan::Extension(extension) if extension.node.as_any().is::<UnnestNode>())
 }

@@ -24,6 +24,8 @@ pub(super) struct UnnestNode {
     pub input: LogicalPlan,
     /// The collection, over the input.
     pub collection: Expr,
+    /// Whether the collection is a `MULTISET`.
+    pub counted: bool,
     /// Whether the last column is the element's number.
     pub ordinality: bool,
     /// Which elements are joined to their row, over the node's own rows. Rules of the library do not see it: they would
@@ -40,11 +42,12 @@ impl UnnestNode {
     pub(super) fn new(
         input: LogicalPlan,
         collection: Expr,
+        counted: bool,
         ordinality: bool,
         added: Vec<(Option<TableReference>, FieldRef)>,
     ) -> BindResult<UnnestNode> {
         let schema = schema_of(&input, &added)?;
-        Ok(UnnestNode { input, collection, ordinality, condition: None, outer: false, added, schema })
+        Ok(UnnestNode { input, collection, counted, ordinality, condition: None, outer: false, added, schema })
     }
 
     /// The same over the rows of another relation, with its own columns under `qualifier`.
@@ -55,7 +58,7 @@ impl UnnestNode {
         qualifier: &TableReference,
     ) -> BindResult<UnnestNode> {
         let added = self.added.iter().map(|(_, field)| (Some(qualifier.clone()), Arc::clone(field))).collect();
-        UnnestNode::new(input, collection, self.ordinality, added)
+        UnnestNode::new(input, collection, self.counted, self.ordinality, added)
     }
 
     /// As the right side of a `LEFT JOIN … ON condition`.
@@ -63,14 +66,19 @@ impl UnnestNode {
         let nullable =
             |(qualifier, field): (_, FieldRef)| (qualifier, Arc::new(field.as_ref().clone().with_nullable(true)));
         let added = self.added.into_iter().map(nullable).collect();
-        let node = UnnestNode::new(self.input, self.collection, self.ordinality, added)?;
+        let node = UnnestNode::new(self.input, self.collection, self.counted, self.ordinality, added)?;
         Ok(UnnestNode { condition, outer: true, ..node })
     }
 
-    /// Whether the collection is a `MULTISET`.
-    pub(super) fn counted(&self) -> BindResult<bool> {
-        let (_, field) = self.collection.to_field(self.input.schema())?;
-        Ok(matches!(SqlType::of_field(&field), SqlType::Multiset(_)))
+    /// With the element's number, if it is not shown already.
+    pub(super) fn numbered(&self) -> BindResult<UnnestNode> {
+        if self.ordinality {
+            return Ok(self.clone());
+        }
+        let qualifier = self.added.first().and_then(|(qualifier, _)| qualifier.clone());
+        let number = (qualifier, Arc::new(Field::new("__number", DataType::Int32, false)));
+        let added = self.added.iter().cloned().chain([number]).collect();
+        UnnestNode::new(self.input.clone(), self.collection.clone(), self.counted, true, added)
     }
 }
 
@@ -169,18 +177,30 @@ impl RelationPlanner for UnnestRelations {
         }
         let added = added.into_iter().map(|field| (None, Arc::new(field))).collect();
         let input = LogicalPlanBuilder::empty(true).build()?;
-        let node = UnnestNode::new(input, collection, *with_ordinality, added)?;
+        let counted = matches!(SqlType::of_field(&field), SqlType::Multiset(_));
+        let node = UnnestNode::new(input, collection, counted, *with_ordinality, added)?;
         let plan = LogicalPlan::Extension(Extension { node: Arc::new(node) });
         Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, alias.clone()))))
     }
 }
 
+/// The type of an element as the collection's own type says it: what its parts are called and whether they are texts of
+/// some length stands in there.
+fn element(collection: &Field) -> Option<&FieldRef> {
+    match collection.data_type() {
+        DataType::List(element) => Some(element),
+        DataType::Map(entries, _) => match entries.data_type() {
+            DataType::Struct(pair) => pair.first(),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
 /// Whether the elements are rows, whose fields are shown as columns.
 fn spread(collection: &Field) -> bool {
-    match SqlType::of_field(collection) {
-        SqlType::Array(element) | SqlType::Multiset(element) => matches!(element.sql_type, SqlType::Row(_)),
-        _ => false,
-    }
+    let alone = !matches!(SqlType::of_field(collection), SqlType::Map(..));
+    alone && element(collection).is_some_and(|element| matches!(element.data_type(), DataType::Struct(_)))
 }
 
 /// The columns of an element.
@@ -188,15 +208,19 @@ fn spread(collection: &Field) -> bool {
 /// # Errors
 /// If the value is no collection.
 fn elements(collection: &Field) -> Result<Vec<Field>, Error> {
-    match SqlType::of_field(collection) {
-        SqlType::Array(element) | SqlType::Multiset(element) => Ok(match &element.sql_type {
-            SqlType::Row(fields) => fields.iter().map(|field| field.sql_type.to_field(&field.name, true)).collect(),
-            other => vec![other.to_field("EXPR$0", element.nullable)],
-        }),
-        SqlType::Map(key, value) => {
+    let sql_type = SqlType::of_field(collection);
+    let named = |field: &Field, name: &str| field.clone().with_name(name).with_nullable(true);
+    match (&sql_type, element(collection).map(|element| (element, element.data_type()))) {
+        (SqlType::Array(_) | SqlType::Multiset(_), Some((_, DataType::Struct(fields)))) => {
+            Ok(fields.iter().map(|field| named(field, field.name())).collect())
+        }
+        // The element of a multiset has lost what its own type said beyond Arrow's.
+        (SqlType::Multiset(element), Some(_)) => Ok(vec![element.sql_type.to_field("EXPR$0", true)]),
+        (SqlType::Array(_), Some((element, _))) => Ok(vec![element.as_ref().clone().with_name("EXPR$0")]),
+        (SqlType::Map(key, value), _) => {
             Ok(vec![key.sql_type.to_field("KEY", true), value.sql_type.to_field("VALUE", value.nullable)])
         }
-        other => Err(Error::sql(format!("UNNEST takes an ARRAY, a MAP or a MULTISET, and this is {other}"))
+        _ => Err(Error::sql(format!("UNNEST takes an ARRAY, a MAP or a MULTISET, and this is {sql_type}"))
             .hint("ARRAY[…] makes an array of values")),
     }
 }

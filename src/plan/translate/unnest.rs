@@ -6,7 +6,6 @@ use datafusion_expr::UserDefinedLogicalNodeCore;
 
 use super::{Facts, Translation, forward};
 use crate::error::Result;
-use crate::plan::error::unwrap;
 use crate::plan::stream::{NodeId, NodeKind};
 use crate::plan::unnest::UnnestNode;
 
@@ -22,7 +21,7 @@ impl Translation<'_> {
         let kind = NodeKind::Unnest {
             input: Arc::clone(node.input.schema()),
             collection: node.collection.clone().unalias_nested().data,
-            counted: node.counted().map_err(unwrap)?,
+            counted: node.counted,
             ordinality: node.ordinality,
             condition: node.condition.clone(),
             pairs: Arc::clone(schema),
