@@ -1,5 +1,8 @@
-//! What all line formats share: where lines end, how many there were, when a batch is full.
+//! What all line formats share: where lines end, how many there were, when a batch is full; and the loop over lines.
 
+use super::Decoder;
+use crate::changelog::ChangeBatch;
+use crate::error::Result;
 use crate::limits::{BATCH_BYTES, BATCH_ROWS};
 
 /// The byte order mark some editors put before UTF-8.
@@ -69,5 +72,71 @@ impl Lines {
 
     pub(super) fn skipped(&self) -> u64 {
         self.skipped
+    }
+}
+
+/// What a format does with a line: all that differs between the formats whose records are lines.
+pub(super) trait LineReader: Send {
+    /// Reads one line without its end into rows. `lines` knows the number of lines before it and counts what is skipped.
+    ///
+    /// # Errors
+    /// On a malformed line that may not be skipped.
+    fn line(&mut self, line: &[u8], lines: &mut Lines) -> Result<()>;
+
+    /// Rows waiting.
+    fn rows(&self) -> usize;
+
+    /// Takes the rows.
+    ///
+    /// # Errors
+    /// If columns cannot be built.
+    fn take(&mut self) -> Result<ChangeBatch>;
+}
+
+/// The decoder of a format whose records are lines.
+pub(super) struct LineDecoder<R> {
+    reader: R,
+    lines: Lines,
+}
+
+impl<R> LineDecoder<R> {
+    pub(super) fn new(reader: R) -> LineDecoder<R> {
+        LineDecoder { reader, lines: Lines::default() }
+    }
+}
+
+impl<R: LineReader> Decoder for LineDecoder<R> {
+    fn decode(&mut self, bytes: &[u8], end: bool) -> Result<usize> {
+        let mut at = self.lines.start(bytes);
+        while !self.lines.full(self.reader.rows(), at)
+            && let Some((line, next)) = Lines::next(bytes, at, end)
+        {
+            self.reader.line(line, &mut self.lines)?;
+            self.lines.passed(1);
+            at = next;
+        }
+        self.lines.consumed(at);
+        Ok(at)
+    }
+
+    fn pending_rows(&self) -> usize {
+        self.reader.rows()
+    }
+
+    fn flush(&mut self) -> Result<ChangeBatch> {
+        self.lines.flushed();
+        self.reader.take()
+    }
+
+    fn set_line(&mut self, line: u64) {
+        self.lines.set(line);
+    }
+
+    fn line(&self) -> u64 {
+        self.lines.count()
+    }
+
+    fn skipped(&self) -> u64 {
+        self.lines.skipped()
     }
 }

@@ -10,8 +10,8 @@
 
 mod base64;
 mod builder;
+mod cdc;
 mod csv;
-mod debezium;
 mod fault;
 mod json;
 mod lines;
@@ -26,7 +26,9 @@ pub(crate) use builder::ColumnBuilder;
 pub(crate) use text::TimestampStyle;
 pub(crate) use view::View;
 
-use arrow::array::RecordBatch;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::SchemaRef;
 
 use crate::catalog::{DeclaredOption, Options};
@@ -48,7 +50,8 @@ pub struct Format {
 }
 
 /// All formats.
-pub static FORMATS: &[Format] = &[csv::FORMAT, json::FORMAT, debezium::FORMAT, raw::FORMAT];
+pub static FORMATS: &[Format] =
+    &[csv::FORMAT, json::FORMAT, cdc::DEBEZIUM, cdc::CANAL, cdc::MAXWELL, cdc::OGG, raw::FORMAT];
 
 /// The format of this name.
 pub fn find(name: &str) -> Option<&'static Format> {
@@ -154,15 +157,17 @@ impl Wanted {
     /// # Errors
     /// If the projection does not fit the schema.
     pub fn projected(&self) -> Result<SchemaRef> {
-        Ok(std::sync::Arc::new(self.schema.project(&self.projection)?))
+        Ok(Arc::new(self.schema.project(&self.projection)?))
     }
 
-    /// Delivers `count` rows without columns: a count needs no column at all.
+    /// The batch of `count` rows that was decoded into `columns`, whose schema is [`Wanted::projected`]. There may be no
+    /// columns at all: a count needs none.
     ///
     /// # Errors
-    /// If the projection is not empty.
-    pub fn columnless(&self, count: usize) -> Result<RecordBatch> {
-        let options = arrow::array::RecordBatchOptions::new().with_row_count(Some(count));
-        Ok(RecordBatch::try_new_with_options(self.projected()?, Vec::new(), &options)?)
+    /// If the columns do not fit the schema.
+    pub fn batch(&self, schema: &SchemaRef, columns: Vec<ArrayRef>, count: usize) -> Result<RecordBatch> {
+        let options = RecordBatchOptions::new().with_row_count(Some(count));
+        RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)
+            .map_err(|error| Error::bug(format!("decoded columns do not fit together: {error}")))
     }
 }

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, BinaryBuilder, RecordBatch, StringBuilder};
+use arrow::array::{ArrayRef, BinaryBuilder, StringBuilder};
 use arrow::datatypes::{DataType, SchemaRef};
 
 use super::fault::Fault;
-use super::lines::Lines;
+use super::lines::{LineDecoder, LineReader, Lines};
 use super::view::{Cells, View};
 use super::{Decoder, Encoder, Format, FormatModes, Wanted};
 use crate::catalog::{DeclaredOption, OptionKind, Options};
@@ -35,7 +35,7 @@ pub(super) const FORMAT: Format = Format {
     name: "raw",
     options: OPTIONS,
     modes: FormatModes { reads: ChangelogMode::APPEND, writes: ChangelogMode::APPEND },
-    decoder: RawDecoder::open,
+    decoder: RawReader::open,
     encoder: RawEncoder::open,
 };
 
@@ -62,15 +62,14 @@ enum Column {
     None,
 }
 
-struct RawDecoder {
+struct RawReader {
     wanted: Wanted,
     schema: SchemaRef,
     column: Column,
     rows: usize,
-    lines: Lines,
 }
 
-impl RawDecoder {
+impl RawReader {
     fn open(options: &Options, wanted: Wanted) -> Result<Box<dyn Decoder>> {
         check(options, &wanted.schema)?;
         let schema = wanted.projected()?;
@@ -79,60 +78,39 @@ impl RawDecoder {
             Some(DataType::Utf8) => Column::Text(StringBuilder::new()),
             Some(_) => Column::Bytes(BinaryBuilder::new()),
         };
-        Ok(Box::new(RawDecoder { wanted, schema, column, rows: 0, lines: Lines::default() }))
+        Ok(Box::new(LineDecoder::new(RawReader { wanted, schema, column, rows: 0 })))
     }
 }
 
-impl Decoder for RawDecoder {
-    fn decode(&mut self, bytes: &[u8], end: bool) -> Result<usize> {
-        let mut at = self.lines.start(bytes);
-        while !self.lines.full(self.rows, at)
-            && let Some((line, next)) = Lines::next(bytes, at, end)
-        {
-            match &mut self.column {
-                Column::Text(builder) => match std::str::from_utf8(line) {
-                    Ok(text) => builder.append_value(text),
-                    Err(error) => {
-                        let fault = Fault::value(error.valid_up_to(), line.len(), "is not valid UTF-8");
-                        return Err(fault.to_error("raw", self.lines.count(), line, None));
-                    }
-                },
-                Column::Bytes(builder) => builder.append_value(line),
-                Column::None => {}
-            }
-            self.rows += 1;
-            self.lines.passed(1);
-            at = next;
+impl LineReader for RawReader {
+    fn line(&mut self, line: &[u8], lines: &mut Lines) -> Result<()> {
+        match &mut self.column {
+            Column::Text(builder) => match std::str::from_utf8(line) {
+                Ok(text) => builder.append_value(text),
+                Err(error) => {
+                    let fault = Fault::value(error.valid_up_to(), line.len(), "is not valid UTF-8");
+                    return Err(fault.to_error("raw", lines.count(), line, None));
+                }
+            },
+            Column::Bytes(builder) => builder.append_value(line),
+            Column::None => {}
         }
-        self.lines.consumed(at);
-        Ok(at)
+        self.rows += 1;
+        Ok(())
     }
 
-    fn pending_rows(&self) -> usize {
+    fn rows(&self) -> usize {
         self.rows
     }
 
-    fn flush(&mut self) -> Result<ChangeBatch> {
-        self.lines.flushed();
+    fn take(&mut self) -> Result<ChangeBatch> {
         let rows = std::mem::take(&mut self.rows);
-        let column: ArrayRef = match &mut self.column {
-            Column::Text(builder) => Arc::new(builder.finish()),
-            Column::Bytes(builder) => Arc::new(builder.finish()),
-            Column::None => return Ok(ChangeBatch::inserts(self.wanted.columnless(rows)?)),
+        let columns: Vec<ArrayRef> = match &mut self.column {
+            Column::Text(builder) => vec![Arc::new(builder.finish())],
+            Column::Bytes(builder) => vec![Arc::new(builder.finish())],
+            Column::None => Vec::new(),
         };
-        Ok(ChangeBatch::inserts(RecordBatch::try_new(Arc::clone(&self.schema), vec![column])?))
-    }
-
-    fn set_line(&mut self, line: u64) {
-        self.lines.set(line);
-    }
-
-    fn line(&self) -> u64 {
-        self.lines.count()
-    }
-
-    fn skipped(&self) -> u64 {
-        self.lines.skipped()
+        Ok(ChangeBatch::inserts(self.wanted.batch(&self.schema, columns, rows)?))
     }
 }
 

@@ -26,8 +26,7 @@ enum Kind {
     Text,
     Multiset,
     List,
-    JsonObject,
-    JsonArray,
+    Json,
     Percentile,
 }
 
@@ -52,8 +51,8 @@ const FUNCTIONS: [(&str, usize, usize, Kind); 24] = [
     ("listagg", 1, 2, Kind::Text),
     ("collect", 1, 1, Kind::Multiset),
     ("array_agg", 1, 1, Kind::List),
-    ("json_objectagg", 2, 2, Kind::JsonObject),
-    ("json_arrayagg", 1, 1, Kind::JsonArray),
+    ("json_objectagg", 1, 1, Kind::Json),
+    ("json_arrayagg", 1, 1, Kind::Json),
     ("percentile", 2, 3, Kind::Percentile),
     ("grouping", 1, usize::MAX, Kind::Count),
     ("grouping_id", 1, usize::MAX, Kind::Count),
@@ -132,7 +131,13 @@ pub fn aggregate_type(name: &str, arguments: &[(SqlType, bool)]) -> Result<(SqlT
         }
         Kind::Multiset => (SqlType::Multiset(list(nullable)), false),
         Kind::List => (SqlType::Array(list(nullable)), true),
-        Kind::JsonObject | Kind::JsonArray => (SqlType::STRING, false),
+        // The length is Flink's; no text is cut to it.
+        Kind::Json => (SqlType::Varchar(2_000), false),
+        Kind::Percentile if arguments.get(2).is_some_and(|(frequency, _)| !is_whole(frequency)) => {
+            return Err(
+                Error::sql("how often a value counts in PERCENTILE is a whole number").hint("CAST it to BIGINT")
+            );
+        }
         Kind::Percentile => match arguments.get(1) {
             Some((SqlType::Array(_), _)) => {
                 (SqlType::Array(Box::new(RowField::unnamed(number(SqlType::Double)?, true))), true)
@@ -140,6 +145,10 @@ pub fn aggregate_type(name: &str, arguments: &[(SqlType, bool)]) -> Result<(SqlT
             _ => (number(SqlType::Double)?, true),
         },
     })
+}
+
+fn is_whole(sql_type: &SqlType) -> bool {
+    matches!(sql_type, SqlType::TinyInt | SqlType::SmallInt | SqlType::Int | SqlType::BigInt | SqlType::Null)
 }
 
 /// An aggregate function's name and types.
@@ -182,7 +191,7 @@ impl AggregateUDFImpl for Definition {
     }
 
     fn is_nullable(&self) -> bool {
-        !matches!(self.kind, Kind::Count | Kind::SumZero | Kind::Multiset | Kind::JsonObject | Kind::JsonArray)
+        !matches!(self.kind, Kind::Count | Kind::SumZero | Kind::Multiset | Kind::Json)
     }
 
     fn default_value(&self, data_type: &DataType) -> datafusion_common::Result<ScalarValue> {
@@ -190,6 +199,10 @@ impl AggregateUDFImpl for Definition {
             Kind::Count | Kind::SumZero => ScalarValue::new_zero(data_type),
             _ => ScalarValue::try_from(data_type),
         }
+    }
+
+    fn supports_null_handling_clause(&self) -> bool {
+        self.kind == Kind::List
     }
 
     fn accumulator(&self, _: AccumulatorArgs<'_>) -> datafusion_common::Result<Box<dyn Accumulator>> {

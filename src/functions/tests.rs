@@ -415,7 +415,7 @@ fn json_is_read() {
     assert!(error("json_value", &with("ERROR", "ERROR", "$.zz")).contains("JSON_VALUE: no value"));
     assert_eq!(call("json_query", &[document(), text("$.a")]), r#"{"b":[1,2.5]}"#);
     assert_eq!(call("json_query", &[document(), text("$.s")]), "<NULL>");
-    let wrapped = [document(), text("$.s"), text("WITH CONDITIONAL"), text("NULL"), text("NULL")];
+    let wrapped = [document(), text("$.s"), text("CONDITIONAL"), text("NULL"), text("NULL")];
     assert_eq!(call("json_query", &wrapped), r#"["x"]"#);
     assert_eq!(call("json_exists", &[document(), text("$.a.b")]), "TRUE");
     assert_eq!(call("json_exists", &[document(), text("lax $.zz")]), "FALSE");

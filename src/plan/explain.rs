@@ -118,6 +118,12 @@ fn title(graph: &StreamGraph, node: &Node) -> String {
             };
             format!("sets=[{}]", sets.iter().map(set).collect::<Vec<_>>().join(", "))
         }
+        NodeKind::Unnest { input, collection, ordinality, condition, pairs, outer, .. } => {
+            let kind = if *outer { "Left" } else { "Inner" };
+            let number = if *ordinality { ", ordinality" } else { "" };
+            let on = condition.as_ref().map(|condition| format!(", where=[{}]", expression(condition, pairs)));
+            format!("joinType=[{kind}], unnest=[{}]{number}{}", expression(collection, input), on.unwrap_or_default())
+        }
         NodeKind::Over { partition, time, frame, shown, .. } => {
             let time = time.map_or("arrival".to_string(), &column);
             let results = node.schema.fields().iter().skip(*shown).map(|field| field.name().as_str());
@@ -142,6 +148,9 @@ fn title(graph: &StreamGraph, node: &Node) -> String {
             format!("orderBy=[{}]{limit}", sorted(order, &column))
         }
         NodeKind::Sink { table, .. } => format!("{}: {}", table.name, names(node)),
+        NodeKind::UpsertMaterialize { key, conflict, .. } => {
+            format!("key=[{}], onConflict=[{}]", columns(key), conflict.word())
+        }
         NodeKind::ChangelogNormalize { key, .. } => format!("key=[{}]", columns(key)),
         NodeKind::CountedSet { .. } | NodeKind::Union | NodeKind::DropUpdateBefore | NodeKind::Collect => names(node),
     };

@@ -5,6 +5,7 @@
 //!   hints, inline  OPTIONS hints, functions in SQL    (rewritten before binding)
 //!   provider   names → tables, views, functions       (binding is the library's, over our catalog)
 //!   typing     literals, CAST, CASE, UNION, VALUES    (Flink's types)
+//!   correlate  UNNEST and what else is computed from the row at its left
 //!   ranking    conditions on ranks, LIMIT              (Top-N)
 //!   versions   FOR SYSTEM_TIME AS OF                  (temporal joins)
 //!   grouping_sets  GROUPING SETS, ROLLUP, CUBE         (rows repeated for each set)
@@ -19,6 +20,7 @@
 //! To add a relation: a node in `stream.rs`, an arm in `translate/mod.rs`, a line in `explain.rs`, and its operator.
 
 mod alter;
+mod correlate;
 mod declare;
 mod display;
 mod error;
@@ -31,6 +33,7 @@ mod grouping_sets;
 mod hints;
 mod inline;
 mod lateral;
+mod lateral_top;
 mod like;
 mod modes;
 mod name;
@@ -50,6 +53,7 @@ pub mod stream;
 mod subqueries;
 mod translate;
 mod typing;
+mod unnest;
 mod using;
 mod versions;
 
@@ -69,7 +73,7 @@ use crate::changelog::ChangelogMode;
 use crate::error::{Error, Result, Span};
 use crate::functions::FunctionSet;
 use crate::sql::Insert;
-use crate::types::MiniBatch;
+use crate::types::{MiniBatch, OnConflict};
 use datafusion_expr::LogicalPlan;
 use provider::Names;
 use sqlparser::ast::{Query, Spanned};
@@ -149,11 +153,6 @@ impl Planner<'_> {
         let mut translation = Translation::new(&self.settings, self.facts);
         for insert in inserts {
             let table = self.target(insert)?;
-            if let Some(action @ ("ERROR" | "NOTHING")) = insert.on_conflict.as_deref() {
-                return Err(Error::sql(format!("ON CONFLICT DO {action} is not supported yet"))
-                    .at(Span::from_ast(insert.target.span()))
-                    .hint("without it, the latest row of a key stays, as with DO DEDUPLICATE"));
-            }
             if insert.overwrite {
                 return Err(
                     Error::sql("INSERT OVERWRITE is not supported yet").at(Span::from_ast(insert.target.span()))
@@ -175,6 +174,7 @@ impl Planner<'_> {
                 table,
                 columns: insert.columns.iter().map(column).collect(),
                 partition: partition.collect::<Result<Vec<_>>>()?,
+                on_conflict: insert.on_conflict.as_deref().and_then(OnConflict::from_word),
             };
             translation
                 .insert(plan, &target, &self.functions)
@@ -194,6 +194,7 @@ impl Planner<'_> {
 
     fn settle(&self, mut graph: StreamGraph) -> Result<StreamGraph> {
         simplify::merge_calcs(&mut graph)?;
+        simplify::narrow_unnests(&mut graph)?;
         let mut accepted = Vec::new();
         for node in &graph.nodes {
             if let NodeKind::Sink { table, .. } = &node.kind {

@@ -26,6 +26,9 @@ pub(super) fn settle(graph: &mut StreamGraph, accepts: &dyn Fn(&NodeKind) -> Cha
             | NodeKind::CountedSet { .. }
             | NodeKind::Rank { .. }
             | NodeKind::OverTable { .. }
+            // What the old row gave may be more rows than the new one replaces.
+            | NodeKind::Unnest { .. }
+            | NodeKind::UpsertMaterialize { .. }
             | NodeKind::Sort { .. } => true,
             NodeKind::DropUpdateBefore | NodeKind::ChangelogNormalize { .. } => false,
             _ => needed[id],
@@ -45,7 +48,8 @@ pub(super) fn settle(graph: &mut StreamGraph, accepts: &dyn Fn(&NodeKind) -> Cha
         let node = &mut graph.nodes[id];
         if let NodeKind::GroupAggregate { emit_update_before, .. }
         | NodeKind::Rank { emit_update_before, .. }
-        | NodeKind::ChangelogNormalize { emit_update_before, .. } = &mut node.kind
+        | NodeKind::ChangelogNormalize { emit_update_before, .. }
+        | NodeKind::UpsertMaterialize { emit_update_before, .. } = &mut node.kind
         {
             *emit_update_before = needed;
             if !needed {
@@ -65,6 +69,7 @@ fn inherited_mode(graph: &StreamGraph, id: NodeId) -> Option<ChangelogMode> {
         node.kind,
         NodeKind::Calc { .. }
             | NodeKind::Expand { .. }
+            | NodeKind::Unnest { .. }
             | NodeKind::Union
             | NodeKind::WatermarkAssigner { .. }
             | NodeKind::CurrentWatermark

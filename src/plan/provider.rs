@@ -22,6 +22,7 @@ use super::hints::{Hinted, with_options};
 use super::inline::inline;
 use super::nodes::WatermarkNode;
 use super::relations::WindowFunctions;
+use super::unnest::UnnestRelations;
 use super::{rewrite, typing};
 use crate::catalog::{Catalog, ColumnKind, DatabaseName, QualifiedName, Relation, TableDefinition, ViewDefinition};
 use crate::error::{Error, Result};
@@ -60,7 +61,7 @@ impl<'a> Names<'a> {
             forms,
             options,
             expression_planners,
-            relation_planners: vec![Arc::new(WindowFunctions)],
+            relation_planners: vec![Arc::new(WindowFunctions), Arc::new(UnnestRelations)],
             open_views: RefCell::new(Vec::new()),
             hinted: RefCell::default(),
         }

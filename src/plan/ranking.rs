@@ -212,7 +212,7 @@ fn lost<T>() -> BindResult<T> {
 }
 
 /// A Top-N whose partition and order are made columns first; the columns of `input`, and the rank, come out.
-fn top(
+pub(super) fn top(
     input: &LogicalPlan,
     partition: Vec<Expr>,
     order: Vec<SortExpr>,

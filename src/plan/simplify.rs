@@ -1,6 +1,7 @@
 //! Neighbouring projections as one: translation adds them where it is easiest, and a row should pass through one.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion_common::{DFSchema, Result as BindResult};
@@ -27,6 +28,45 @@ pub(super) fn merge_calcs(graph: &mut StreamGraph) -> Result<()> {
         }
     }
     remove(graph, &gone);
+    Ok(())
+}
+
+/// Takes from each `Unnest` the columns that the `Calc` above it, its only user, does not read: an array that stands
+/// beside each of its own elements is copied as often as it has elements.
+pub(super) fn narrow_unnests(graph: &mut StreamGraph) -> Result<()> {
+    let mut users = vec![0; graph.nodes.len()];
+    for edge in graph.nodes.iter().flat_map(|node| &node.inputs) {
+        users[edge.from] += 1;
+    }
+    for id in 0..graph.nodes.len() {
+        let Some(below) = graph.nodes[id].inputs.first().map(|edge| edge.from) else { continue };
+        let unnest = matches!(graph.nodes[below].kind, NodeKind::Unnest { .. });
+        let NodeKind::Calc { input, condition, projection } = &mut graph.nodes[id].kind else { continue };
+        if !unnest || users[below] != 1 {
+            continue;
+        }
+        let mut read = Vec::new();
+        for column in condition.iter().chain(&*projection).flat_map(Expr::column_refs) {
+            read.push(input.index_of_column(column).map_err(unwrap)?);
+        }
+        read.sort_unstable();
+        read.dedup();
+        let fields = read.iter().map(|column| {
+            let (qualifier, field) = input.qualified_field(*column);
+            (qualifier.cloned(), Arc::clone(field))
+        });
+        *input = Arc::new(DFSchema::new_with_metadata(fields.collect(), HashMap::new()).map_err(unwrap)?);
+        let node = &mut graph.nodes[below];
+        let moved = |columns: &[usize]| columns.iter().map(|column| read.binary_search(column).ok()).collect();
+        node.upsert_key = node.upsert_key.as_deref().and_then(moved);
+        for times in [&mut node.rowtime, &mut node.proctime] {
+            *times = times.iter().filter_map(|column| read.binary_search(column).ok()).collect();
+        }
+        node.schema = Arc::new(node.schema.project(&read)?);
+        if let NodeKind::Unnest { shown, .. } = &mut node.kind {
+            *shown = read;
+        }
+    }
     Ok(())
 }
 

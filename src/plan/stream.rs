@@ -15,8 +15,8 @@ use super::display;
 use crate::catalog::TableDefinition;
 use crate::changelog::ChangelogMode;
 use crate::types::{
-    AggregateCall, Frame, FrameCall, JoinKind, MiniBatch, NullKeys, OverCall, OverFrame, RankFunction, RankInput,
-    SetOperation, SortColumn, SqlType, Versions, WindowColumn, WindowSpec, WindowTime,
+    AggregateCall, Frame, FrameCall, JoinKind, MiniBatch, NullKeys, OnConflict, OverCall, OverFrame, RankFunction,
+    RankInput, SetOperation, SortColumn, SqlType, Versions, WindowColumn, WindowSpec, WindowTime,
 };
 
 /// Index of a node in [`StreamGraph::nodes`].
@@ -204,6 +204,26 @@ pub enum NodeKind {
         /// Which of them each set groups by.
         sets: Vec<Vec<bool>>,
     },
+    /// `UNNEST`: each row once for each element of a collection; emits the input's columns, then the element's, then its
+    /// number if it is shown.
+    Unnest {
+        /// Schema of the input, with qualifiers.
+        input: DFSchemaRef,
+        /// An array or a map, over the input.
+        collection: Expr,
+        /// Whether the map is a multiset: its values say how often its keys are in it.
+        counted: bool,
+        /// Whether the element's number is emitted.
+        ordinality: bool,
+        /// Which elements are joined to their row, over the columns of `pairs`.
+        condition: Option<Expr>,
+        /// All columns, with qualifiers.
+        pairs: DFSchemaRef,
+        /// Whether a row that no element is joined to is emitted once.
+        outer: bool,
+        /// Which columns are emitted, ascending: repeating what nobody reads costs.
+        shown: Vec<usize>,
+    },
     /// `OVER` ordered by time: emits the first columns of the input, then the results; append-only.
     Over {
         /// Partition columns of the input; empty for one partition.
@@ -370,6 +390,17 @@ pub enum NodeKind {
         /// Whether the user needs `-U`.
         emit_update_before: bool,
     },
+    /// Gives one row a primary key to a sink, of all the rows that the query has for it.
+    UpsertMaterialize {
+        /// The primary key's columns.
+        key: Vec<usize>,
+        /// Which of several rows it is.
+        conflict: OnConflict,
+        /// Whether the input is append-only, so that no row but the first is kept.
+        append_only_input: bool,
+        /// Whether the sink needs `-U`.
+        emit_update_before: bool,
+    },
     /// Writes to a table.
     Sink {
         /// The table.
@@ -394,6 +425,7 @@ impl NodeKind {
             NodeKind::WindowAggregate { .. } => "WindowAggregate",
             NodeKind::WindowAssign { .. } | NodeKind::SessionAssign { .. } => "WindowTableFunction",
             NodeKind::Expand { .. } => "Expand",
+            NodeKind::Unnest { .. } => "Unnest",
             NodeKind::Over { .. } => "Over",
             NodeKind::OverTable { .. } => "OverTable",
             NodeKind::Rank { .. } => "Rank",
@@ -409,6 +441,7 @@ impl NodeKind {
             NodeKind::Union => "Union",
             NodeKind::DropUpdateBefore => "DropUpdateBefore",
             NodeKind::ChangelogNormalize { .. } => "ChangelogNormalize",
+            NodeKind::UpsertMaterialize { .. } => "UpsertMaterialize",
             NodeKind::Sink { .. } => "Sink",
             NodeKind::Collect => "Collect",
         }
@@ -440,6 +473,11 @@ impl StreamGraph {
                 | NodeKind::WindowJoin { condition: Some(condition), pairs, .. }
                 | NodeKind::TemporalJoin { condition: Some(condition), pairs, .. } => {
                     meaning += &display::expression(condition, pairs);
+                }
+                NodeKind::Unnest { input, collection, ordinality, condition, pairs, outer, .. } => {
+                    meaning += &display::expression(collection, input);
+                    meaning += &format!(" {ordinality} {outer}");
+                    meaning.extend(condition.iter().map(|condition| display::expression(condition, pairs)));
                 }
                 NodeKind::Values { rows } => meaning += &format!("{rows:?}"),
                 _ => {}
@@ -513,6 +551,9 @@ impl StreamGraph {
             }
             NodeKind::Sink { table, .. } => format!("connector {}", table.options.get("connector").unwrap_or_default()),
             NodeKind::ChangelogNormalize { key, .. } => format!("key {key:?} rows [{}]", row_types(&node.schema)),
+            NodeKind::UpsertMaterialize { key, conflict, append_only_input, .. } => {
+                format!("key {key:?} {conflict:?} append-only {append_only_input} rows [{}]", row_types(&node.schema))
+            }
             NodeKind::Rank { partition, order, function, range, changes, newest_first, .. } => format!(
                 "{function:?} {range:?} keys [{}] order {order:?} {newest_first} {changes:?} of [{}]",
                 types(partition),

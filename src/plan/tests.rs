@@ -182,6 +182,19 @@ fn sinks_get_the_kinds_they_take() {
         "INSERT INTO changes SELECT who, COUNT(*) FROM clicks GROUP BY who",
         "INSERT INTO log SELECT who, n FROM hourly",
         "INSERT INTO totals SELECT branch, balance FROM accounts",
+        "INSERT INTO totals SELECT 'all', COUNT(*) FROM clicks GROUP BY who ON CONFLICT DO NOTHING",
+        "INSERT INTO totals SELECT who, 1 FROM clicks ON CONFLICT DO ERROR",
+        "INSERT INTO totals SELECT branch, balance FROM accounts ON CONFLICT DO ERROR",
+    ]));
+}
+
+#[test]
+fn lateral_relations_need_no_join() {
+    insta::assert_snapshot!(plans(&[
+        "SELECT who, w FROM clicks CROSS JOIN UNNEST(SPLIT(url, '/')) WITH ORDINALITY AS u(w, o) WHERE who <> 'me'",
+        "SELECT branch, x FROM accounts LEFT JOIN UNNEST(ARRAY[balance, 1]) AS u(x) ON x > balance",
+        "SELECT branch, balance FROM (SELECT DISTINCT branch AS b FROM accounts) AS d, \
+         LATERAL (SELECT branch, balance FROM accounts WHERE branch = d.b ORDER BY balance DESC LIMIT 2) AS t",
     ]));
 }
 

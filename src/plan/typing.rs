@@ -17,9 +17,11 @@ use datafusion_expr::{BinaryExpr, Expr, LogicalPlan, Operator, Union, Values};
 use datafusion_optimizer::analyzer::AnalyzerRule;
 use datafusion_optimizer::analyzer::type_coercion::{TypeCoercion, TypeCoercionRewriter};
 
+use super::correlate::correlate;
 use super::error::wrap;
 use super::expressions::{call, comparable, compare, convert, declared, field_of, mismatch, typed_literal};
 use super::lateral::group_lateral;
+use super::lateral_top::top_of_each;
 use super::sets::{cast_columns, common_set, is_set_operation};
 use super::subqueries;
 use crate::error::Error;
@@ -58,7 +60,16 @@ fn retype(node: LogicalPlan, functions: &FunctionSet) -> BindResult<Transformed<
         LogicalPlan::Union(union) => LogicalPlan::Union(common_union(union, functions)?),
         LogicalPlan::Values(values) => LogicalPlan::Values(common_values(values, functions)?),
         LogicalPlan::Join(join) if is_set_operation(&join) => common_set(join, functions)?,
-        LogicalPlan::Join(join) => LogicalPlan::Join(group_lateral(join)?),
+        LogicalPlan::Join(join) => {
+            let typed = |expression, schema: &DFSchema| apply_to_expression(expression, schema, functions);
+            match correlate(&join, &typed)? {
+                Some(correlated) => correlated,
+                None => match top_of_each(&join)? {
+                    Some(top) => top,
+                    None => LogicalPlan::Join(group_lateral(join)?),
+                },
+            }
+        }
         other => other,
     };
     let schema = merge_schema(&node.inputs());

@@ -19,8 +19,8 @@ use crate::operators::{
     GroupAggregateParameters, IntervalJoin, IntervalJoinParameters, Join, JoinInput, JoinParameters, KeepFirst,
     Operator, Output, Over, OverParameters, OverTable, OverTableParameters, Port, Rank, RankParameters,
     SessionAggregate, SessionAssign, SessionAssignParameters, Sort, TemporalJoin, TemporalJoinParameters, TemporalSort,
-    WatermarkAssigner, WindowAggregate, WindowAggregateParameters, WindowAssign, WindowJoin, WindowJoinParameters,
-    WindowRank, WindowRankParameters,
+    Unnest, UnnestParameters, UpsertMaterialize, UpsertMaterializeParameters, WatermarkAssigner, WindowAggregate,
+    WindowAggregateParameters, WindowAssign, WindowJoin, WindowJoinParameters, WindowRank, WindowRankParameters,
 };
 use crate::plan::stream::{JoinSide, Node, NodeKind, StreamGraph};
 use crate::state::KeyGroupRange;
@@ -169,6 +169,27 @@ pub fn operator(
             })?)
         }
         NodeKind::Expand { columns, sets } => Box::new(Expand::new(output, columns.clone(), sets.clone())?),
+        NodeKind::Unnest { input, collection, counted, condition, pairs, outer, shown, .. } => {
+            Box::new(Unnest::new(UnnestParameters {
+                output,
+                collection: compile(collection, input)?,
+                counted: *counted,
+                condition: condition.as_ref().map(|condition| compile(condition, pairs)).transpose()?,
+                outer: *outer,
+                shown: shown.clone(),
+                pairs: Arc::clone(pairs.inner()),
+            }))
+        }
+        NodeKind::UpsertMaterialize { key, conflict, append_only_input, emit_update_before } => {
+            Box::new(UpsertMaterialize::new(UpsertMaterializeParameters {
+                schema: output,
+                key: key.clone(),
+                conflict: *conflict,
+                append_only_input: *append_only_input,
+                emit_update_before: *emit_update_before,
+                key_groups,
+            })?)
+        }
         NodeKind::KeepFirst { partition, time, ttl_ms } => {
             Box::new(KeepFirst::new(&input()?, output, partition, *time, *ttl_ms, key_groups)?)
         }

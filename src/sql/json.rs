@@ -12,7 +12,7 @@
 //! | `JSON_ARRAY(v, …)`, ABSENT ON NULL | the same; with NULL ON NULL: `JSON_ARRAY_NULL_ON_NULL(v, …)` |
 //! | `JSON_ARRAYAGG(v)`, ABSENT ON NULL | the same; with NULL ON NULL: `JSON_ARRAYAGG(v, 'NULL')` |
 
-use sqlparser::ast::{Expr, Function, Ident, Value};
+use sqlparser::ast::{Expr, Ident, Value};
 use sqlparser::dialect::{Dialect, Precedence};
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::Token;
@@ -39,21 +39,7 @@ pub(super) fn parse_call(parser: &mut Parser) -> Parse<Option<Expr>> {
     parser.advance_token();
     let arguments = parse(parser, &mut name)?;
     require_token(parser, &Token::RParen)?;
-    let mut call = function(name, arguments, vec![]);
-    if call.name.to_string().to_ascii_uppercase().ends_with("AGG") {
-        aggregate_filter(parser, &mut call)?;
-    }
-    Ok(Some(Expr::Function(call)))
-}
-
-fn aggregate_filter(parser: &mut Parser, call: &mut Function) -> Parse<()> {
-    if accept(parser, &["FILTER"]) {
-        require_token(parser, &Token::LParen)?;
-        require(parser, &["WHERE"])?;
-        call.filter = Some(Box::new(parser.parse_expr()?));
-        require_token(parser, &Token::RParen)?;
-    }
-    Ok(())
+    Ok(Some(Expr::Function(function(name, arguments, vec![]))))
 }
 
 /// `input, path`, and whether clauses follow (not: the encoded arguments).

@@ -124,6 +124,11 @@ fn ordered_bits(bits: i64) -> i64 {
     bits ^ (((bits >> 63) as u64) >> 1) as i64
 }
 
+/// The number that a key of a `Float64` column stands for.
+pub fn float_of(key: i64) -> f64 {
+    f64::from_bits(ordered_bits(key) as u64)
+}
+
 impl CodecKey for i64 {
     type View = i64;
     type Column = ScalarBuffer<i64>;

@@ -23,7 +23,7 @@ mod sorted_rows;
 
 pub use arrivals::Arrivals;
 pub(crate) use codec::with_codec;
-pub use codec::{Codec, CodecKey};
+pub use codec::{Codec, CodecKey, float_of};
 pub use hash::hash_rows;
 pub use key_group::{KeyGroupRange, key_group};
 pub use key_table::KeyTable;

@@ -67,6 +67,40 @@ pub enum AggregateFunction {
     Collect,
     /// All values, as an array, NULLs included.
     ArrayAgg,
+    /// Texts of JSON as a JSON array.
+    JsonArray,
+    /// Rows of a key and a member, a text of JSON, as a JSON object; a key that repeats is an error.
+    JsonObject,
+    /// Percentiles, between two values in proportion; a second argument says how often a value counts.
+    Percentile {
+        /// Which.
+        fractions: Vec<Fraction>,
+        /// Whether they are given as an array.
+        list: bool,
+    },
     /// The value of the only row; two rows are an error (scalar subqueries).
     SingleValue,
+}
+
+/// A number from 0 to 1 that can be compared and hashed.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Fraction(u64);
+
+impl Fraction {
+    /// `None` if the number is not from 0 to 1.
+    pub fn new(number: f64) -> Option<Fraction> {
+        // Adding 0 makes -0 of one kind with 0.
+        (0.0..=1.0).contains(&number).then(|| Fraction((number + 0.0).to_bits()))
+    }
+
+    /// The number.
+    pub fn get(self) -> f64 {
+        f64::from_bits(self.0)
+    }
+}
+
+impl std::fmt::Debug for Fraction {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.get())
+    }
 }

@@ -6,6 +6,7 @@
 
 mod aggregate;
 mod cell;
+mod conflict;
 mod frame;
 mod join;
 mod local_time;
@@ -15,8 +16,9 @@ mod sql_type;
 mod time_zone;
 mod window;
 
-pub use aggregate::{AggregateCall, AggregateFunction, MiniBatch};
+pub use aggregate::{AggregateCall, AggregateFunction, Fraction, MiniBatch};
 pub use cell::{CellFormat, RowFormat};
+pub use conflict::OnConflict;
 pub use frame::{Frame, FrameBound, FrameCall, FrameFunction, FrameUnits};
 pub use join::{JoinKind, NullKeys, SetOperation, Versions};
 pub use local_time::LocalTime;

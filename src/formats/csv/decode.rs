@@ -1,8 +1,5 @@
 //! Reads CSV.
 
-use std::sync::Arc;
-
-use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 
 use super::options::CsvOptions;
@@ -198,13 +195,8 @@ impl Decoder for CsvDecoder {
     fn flush(&mut self) -> Result<ChangeBatch> {
         self.lines.flushed();
         let rows = std::mem::take(&mut self.rows);
-        if self.columns.is_empty() {
-            return Ok(ChangeBatch::inserts(self.wanted.columnless(rows)?));
-        }
         let columns = self.columns.iter_mut().map(ColumnBuilder::finish).collect::<Result<_>>()?;
-        let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns)
-            .map_err(|error| Error::bug(format!("decoded columns do not fit together: {error}")))?;
-        Ok(ChangeBatch::inserts(batch))
+        Ok(ChangeBatch::inserts(self.wanted.batch(&self.schema, columns, rows)?))
     }
 
     fn set_line(&mut self, line: u64) {

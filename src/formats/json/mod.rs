@@ -20,13 +20,13 @@ pub(super) use decode::at_end;
 pub(super) use encode::RowWriter;
 pub(super) use options::{IGNORE_PARSE_ERRORS, JsonOptions, OPTIONS};
 pub(super) use row::RowReader;
-pub(super) use scan::Scanner;
+pub(super) use scan::{Scanner, unescape};
 
 /// Its line in the list.
 pub(super) const FORMAT: Format = Format {
     name: "json",
     options: OPTIONS,
     modes: FormatModes { reads: ChangelogMode::APPEND, writes: ChangelogMode::APPEND },
-    decoder: decode::JsonDecoder::open,
+    decoder: decode::JsonReader::open,
     encoder: |options, _| encode::JsonEncoder::open(options),
 };

@@ -4,7 +4,7 @@ use crate::catalog::{DeclaredOption, OptionKind, Options};
 use crate::error::{Error, Result};
 use crate::formats::text::TimestampStyle;
 
-/// What `json` and `debezium-json` can be told.
+/// What `json` can be told; the formats of changes take some of it.
 pub(in crate::formats) const OPTIONS: &[DeclaredOption] = &[
     DeclaredOption {
         name: "fail-on-missing-field",

@@ -58,6 +58,12 @@ impl RowReader {
     /// under one key counts.
     pub(in crate::formats) fn scan(&mut self, scanner: &mut Scanner<'_>) -> Result<(), Fault> {
         self.places.fill(None);
+        self.scan_over(scanner)
+    }
+
+    /// As [`RowReader::scan`], but columns that this object does not name keep the value found in the object scanned
+    /// before it: a row of which only what is different is given.
+    pub(in crate::formats) fn scan_over(&mut self, scanner: &mut Scanner<'_>) -> Result<(), Fault> {
         let from = scanner.at;
         if scanner.peek() != b'{' {
             return Err(Fault::syntax(from, "expected a JSON object"));
@@ -109,11 +115,12 @@ impl RowReader {
         let column = self.names.iter().position(|name| *name == self.scratch);
         // Keys that are data (a map written as an object) must not be remembered without bound.
         if position < 1_024 && quoted.len() < 256 {
-            let key = ExpectedKey { quoted: quoted.to_vec(), column };
-            if position < self.expected.len() {
-                self.expected[position] = key;
+            if let Some(key) = self.expected.get_mut(position) {
+                key.quoted.clear();
+                key.quoted.extend_from_slice(quoted);
+                key.column = column;
             } else if position == self.expected.len() {
-                self.expected.push(key);
+                self.expected.push(ExpectedKey { quoted: quoted.to_vec(), column });
             }
         }
         Ok(column)

@@ -216,7 +216,7 @@ fn hex(text: &[u8], at: usize) -> Option<u32> {
 
 /// Appends the characters of a string's inside (without quotes), which has been scanned. A lone surrogate becomes
 /// U+FFFD.
-pub(super) fn unescape(inside: &[u8], to: &mut Vec<u8>) {
+pub(in crate::formats) fn unescape(inside: &[u8], to: &mut Vec<u8>) {
     let mut rest = inside;
     while let Some(escape) = memchr::memchr(b'\\', rest) {
         to.extend_from_slice(&rest[..escape]);

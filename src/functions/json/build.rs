@@ -1,6 +1,10 @@
 //! Writing JSON: JSON_OBJECT, JSON_ARRAY, JSON_STRING and JSON().
 
-use arrow::array::{Array, ArrayRef};
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, StringBuilder, StructArray};
+use arrow::buffer::NullBuffer;
+use arrow::datatypes::DataType;
 
 use super::JSON_KEY;
 use super::write::{Writer, push_text, writer};
@@ -8,15 +12,18 @@ use crate::error::{Error, Result};
 use crate::functions::column::{texts, try_texts};
 use crate::functions::function::{Arguments, Call, Entry, Typing};
 use crate::functions::parameter::Parameter::{self, Any, Many, Text};
-use crate::types::SqlType;
+use crate::types::{RowField, SqlType};
 
 /// The entries of this file: `json_object(on null, key, value, …)` and `json_array(on null, value, …)`, where `on null`
-/// is `NULL` or `ABSENT`.
+/// is `NULL` or `ABSENT`; and for the aggregates of their kind `flink_json_text(on null, value)`, an element as JSON, and
+/// `flink_json_member(on null, key, value)`, a row of the key and the member as JSON.
 pub(super) fn entries() -> Vec<Entry> {
     const MEMBERS: &[&[Parameter]] = &[&[Text, Many(&Any)]];
     vec![
         Entry::new(&["json_object"], MEMBERS, Typing::By(object_type), object),
         Entry::new(&["json_array"], MEMBERS, Typing::By(array_type), array),
+        Entry::new(&["flink_json_text"], &[&[Text, Any]], Typing::By(element_type), element),
+        Entry::new(&["flink_json_member"], &[&[Text, Any, Any]], Typing::By(member_type), member),
         Entry::new(&["json_string"], &[&[Any]], Typing::By(string_type), string),
         Entry::new(&["json"], &[&[Text]], Typing::Fixed(SqlType::STRING), json),
     ]
@@ -53,6 +60,21 @@ fn array_type(arguments: &Arguments<'_>) -> Result<(SqlType, bool)> {
 fn string_type(arguments: &Arguments<'_>) -> Result<(SqlType, bool)> {
     writable(arguments, 0)?;
     Ok((SqlType::STRING, arguments.nullable()))
+}
+
+fn element_type(arguments: &Arguments<'_>) -> Result<(SqlType, bool)> {
+    writable(arguments, 1)?;
+    Ok((SqlType::STRING, true))
+}
+
+fn member_type(arguments: &Arguments<'_>) -> Result<(SqlType, bool)> {
+    let key = arguments.sql_type(1);
+    if !key.is_text() {
+        return Err(Error::sql(format!("a key of JSON_OBJECTAGG must be a text, not {key}")).hint("CAST it to STRING"));
+    }
+    writable(arguments, 2)?;
+    let text = |name: &str| RowField { name: name.to_string(), sql_type: SqlType::STRING, nullable: false };
+    Ok((SqlType::Row(vec![text("key"), text("member")]), true))
 }
 
 /// A value argument: its column, whether it is constant, and how it is written.
@@ -152,6 +174,49 @@ fn array(call: &Call<'_>) -> Result<ArrayRef> {
         to.push(']');
         Some(())
     })
+}
+
+/// NULL where there is no element.
+fn element(call: &Call<'_>) -> Result<ArrayRef> {
+    let keeps_null = keeps_null(call)?;
+    let mut value = Member::of(call, 1)?;
+    texts(call, |row, to| {
+        if !keeps_null && value.is_null(row) {
+            return None;
+        }
+        value.write(row, to);
+        Some(())
+    })
+}
+
+/// NULL where there is no member.
+fn member(call: &Call<'_>) -> Result<ArrayRef> {
+    let DataType::Struct(fields) = call.result.data_type() else {
+        return Err(Error::bug(format!("a member of a JSON object as {}", call.result.data_type())));
+    };
+    let keeps_null = keeps_null(call)?;
+    let key = call.text(1)?;
+    let mut value = Member::of(call, 2)?;
+    let (mut keys, mut members, mut present) = (StringBuilder::new(), StringBuilder::new(), Vec::new());
+    let mut written = String::new();
+    for row in 0..call.rows {
+        let here = keeps_null || !value.is_null(row);
+        present.push(here);
+        written.clear();
+        let name = key.get(row);
+        if here {
+            let Some(name) = name else {
+                return Err(Error::data("a key of JSON_OBJECTAGG is NULL").hint("leave such rows out with WHERE"));
+            };
+            push_text(name, &mut written);
+            written.push(':');
+            value.write(row, &mut written);
+        }
+        keys.append_value(name.unwrap_or_default());
+        members.append_value(&written);
+    }
+    let columns: Vec<ArrayRef> = vec![Arc::new(keys.finish()), Arc::new(members.finish())];
+    Ok(Arc::new(StructArray::try_new(fields.clone(), columns, Some(NullBuffer::from(present)))?))
 }
 
 fn string(call: &Call<'_>) -> Result<ArrayRef> {

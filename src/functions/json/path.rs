@@ -63,7 +63,12 @@ impl Path {
         let mut places = vec![root];
         let mut many = false;
         for step in &self.steps {
-            many |= !matches!(step, Step::Member(_) | Step::Element(_));
+            let one = matches!(step, Step::Member(_) | Step::Element(_));
+            if !one && !many && places.is_empty() {
+                // The way to where the choice begins is not there.
+                return Found::Nothing;
+            }
+            many |= !one;
             let mut next = Vec::with_capacity(places.len());
             for place in places {
                 follow(place, step, &mut next);
@@ -148,6 +153,7 @@ mod tests {
         assert_eq!(find("$.a[5]"), "nothing");
         assert!(matches!(Path::compile("$..b").unwrap().find(&root), Found::Many(found) if found.len() == 3));
         assert!(matches!(Path::compile("$.a[*].b").unwrap().find(&root), Found::Many(found) if found.len() == 2));
+        assert_eq!(find("$.x[*].b"), "nothing");
         assert!(Path::compile("strict $.a").unwrap().strict);
         assert!(Path::compile("a.b").is_err());
         assert!(Path::compile("$.").is_err());

@@ -1,6 +1,9 @@
 //! Reading JSON: IS JSON, JSON_EXISTS, JSON_VALUE, JSON_QUERY.
 
-use arrow::array::ArrayRef;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, ListBuilder, StringBuilder};
+use arrow::datatypes::DataType;
 use serde_json::Value;
 
 use super::path::{Found, Path};
@@ -9,21 +12,24 @@ use crate::error::{Error, Result};
 use crate::functions::column::{booleans, try_texts};
 use crate::functions::function::{Call, Entry, Typing};
 use crate::functions::parameter::Parameter::{self, Text};
-use crate::types::SqlType;
+use crate::types::{RowField, SqlType};
 
 /// The entries of this file: `is_json(text[, kind])`, `json_exists(text, path[, on error])`,
 /// `json_value(text, path[, on empty, its default, on error, its default])`,
-/// `json_query(text, path[, wrapper, on empty, on error])`.
+/// `json_query(text, path[, wrapper, on empty, on error])`, and `flink_json_elements(text)`.
 pub(super) fn entries() -> Vec<Entry> {
     const IS: &[&[Parameter]] = &[&[Text], &[Text, Text]];
     const EXISTS: &[&[Parameter]] = &[&[Text, Text], &[Text, Text, Text]];
     const VALUE: &[&[Parameter]] = &[&[Text, Text], &[Text, Text, Text, Text, Text, Text]];
     const QUERY: &[&[Parameter]] = &[&[Text, Text], &[Text, Text, Text, Text, Text]];
+    const ELEMENTS: &[&[Parameter]] = &[&[Text]];
+    let texts = SqlType::Array(Box::new(RowField::unnamed(SqlType::STRING, true)));
     vec![
         Entry::new(&["is_json"], IS, Typing::Fixed(SqlType::Boolean), is_json),
         Entry::new(&["json_exists"], EXISTS, Typing::Nullable(SqlType::Boolean), exists),
         Entry::new(&["json_value"], VALUE, Typing::Nullable(SqlType::STRING), value),
         Entry::new(&["json_query"], QUERY, Typing::Nullable(SqlType::STRING), query),
+        Entry::new(&["flink_json_elements"], ELEMENTS, Typing::Nullable(texts), elements),
     ]
 }
 
@@ -197,8 +203,8 @@ fn container(found: Found<'_>, strict: bool, wrapper: &str, to: &mut String) -> 
         Found::Many(values) => Value::Array(values.into_iter().cloned().collect()),
     };
     let value = match wrapper {
-        "WITH UNCONDITIONAL" => Value::Array(vec![value]),
-        "WITH CONDITIONAL" if !value.is_array() => Value::Array(vec![value]),
+        "UNCONDITIONAL" => Value::Array(vec![value]),
+        "CONDITIONAL" if !value.is_array() => Value::Array(vec![value]),
         _ => value,
     };
     if !(value.is_array() || value.is_object()) {
@@ -206,4 +212,31 @@ fn container(found: Found<'_>, strict: bool, wrapper: &str, to: &mut String) -> 
     }
     push_value(&value, to);
     Ok(())
+}
+
+/// The elements of a JSON array, texts as they are and the rest as JSON; NULL for what is no array.
+fn elements(call: &Call<'_>) -> Result<ArrayRef> {
+    let text = call.text(0)?;
+    let item = match call.result.data_type() {
+        DataType::List(item) => Arc::clone(item),
+        other => return Err(Error::bug(format!("the elements of a JSON array as {other}"))),
+    };
+    let mut builder = ListBuilder::with_capacity(StringBuilder::new(), call.rows).with_field(item);
+    let mut written = String::new();
+    for row in 0..call.rows {
+        let array: Option<Vec<Value>> = text.get(row).and_then(|text| serde_json::from_str(text).ok());
+        for element in array.iter().flatten() {
+            match element {
+                Value::Null => builder.values().append_null(),
+                Value::String(text) => builder.values().append_value(text),
+                other => {
+                    written.clear();
+                    push_value(other, &mut written);
+                    builder.values().append_value(&written);
+                }
+            }
+        }
+        builder.append(array.is_some());
+    }
+    Ok(Arc::new(builder.finish()))
 }

@@ -1,5 +1,5 @@
-//! Functions that keep every value of a group: MIN and MAX under retraction, COLLECT, and in order of arrival LISTAGG,
-//! ARRAY_AGG, FIRST_VALUE and LAST_VALUE under retraction.
+//! Functions that keep every value of a group: MIN and MAX under retraction, COLLECT and JSON_OBJECTAGG, and in order of
+//! arrival LISTAGG, ARRAY_AGG, JSON_ARRAYAGG, FIRST_VALUE and LAST_VALUE under retraction.
 
 use std::sync::Arc;
 
@@ -94,16 +94,72 @@ impl<K: CodecKey> Kernel for Extreme<K> {
     }
 }
 
-/// COLLECT: the group's values and how often each came.
+/// What becomes of a group's values and their counts.
+pub(super) enum Counted {
+    /// COLLECT, as a map of this type from the values to their counts
+    Map(DataType),
+    /// JSON_OBJECTAGG, of rows of a key and a member
+    Object,
+}
+
+/// A function of the group's values and how often each came.
 pub(super) struct Collect<K: CodecKey> {
     values: Multisets<K>,
-    output: DataType,
+    counted: Counted,
 }
 
 impl<K: CodecKey> Collect<K> {
-    /// Over values of this type; `output` is a map from them to their counts.
-    pub fn new(data_type: &DataType, output: DataType) -> Result<Collect<K>> {
-        Ok(Collect { values: Multisets::new(data_type)?, output })
+    /// Over values of this type.
+    pub fn new(data_type: &DataType, counted: Counted) -> Result<Collect<K>> {
+        Ok(Collect { values: Multisets::new(data_type)?, counted })
+    }
+
+    fn map(&self, values: Vec<Vec<(K, i64)>>, output: &DataType) -> Result<ArrayRef> {
+        let DataType::Map(entries, sorted) = output else {
+            return Err(Error::bug(format!("COLLECT gives a map, not {output}")));
+        };
+        let DataType::Struct(pair) = entries.data_type() else {
+            return Err(Error::bug("a map's entries are a struct"));
+        };
+        let offsets = OffsetBuffer::from_lengths(values.iter().map(Vec::len));
+        let counts: Int32Array =
+            values.iter().flatten().map(|(_, count)| i32::try_from(*count).unwrap_or(i32::MAX)).map(Some).collect();
+        let keys: Vec<Option<K>> = values.into_iter().flatten().map(|(value, _)| Some(value)).collect();
+        let keys = cast(&self.values.codec().decode(&keys)?, pair[0].data_type())?;
+        let pairs = StructArray::try_new(pair.clone(), vec![keys, Arc::new(counts)], None)?;
+        Ok(Arc::new(MapArray::try_new(Arc::clone(entries), offsets, pairs, None, *sorted)?))
+    }
+
+    /// Members in the order of their keys.
+    fn objects(&self, values: Vec<Vec<(K, i64)>>) -> Result<ArrayRef> {
+        let lengths: Vec<usize> = values.iter().map(Vec::len).collect();
+        let more = values.iter().flatten().position(|(_, count)| *count > 1);
+        let all: Vec<Option<K>> = values.into_iter().flatten().map(|(value, _)| Some(value)).collect();
+        let all = self.values.codec().decode(&all)?;
+        let [keys, members] = all.as_struct_opt().map(StructArray::columns).unwrap_or_default() else {
+            return Err(Error::bug("JSON_OBJECTAGG reads rows of a key and a member"));
+        };
+        let (keys, members) = (keys.as_string::<i32>(), members.as_string::<i32>());
+        let mut objects = StringBuilder::with_capacity(lengths.len(), members.values().len());
+        let (mut from, mut line) = (0, String::new());
+        for length in lengths {
+            line.clear();
+            for row in from..from + length {
+                if more == Some(row) || row > from && keys.value(row - 1) == keys.value(row) {
+                    return Err(Error::data(format!(
+                        "the key '{}' comes twice in one JSON_OBJECTAGG",
+                        keys.value(row)
+                    ))
+                    .hint("the keys of a group must be unique: group by the key first"));
+                }
+                line.push(if row > from { ',' } else { '{' });
+                line.push_str(members.value(row));
+            }
+            line.push_str(if length == 0 { "{}" } else { "}" });
+            objects.append_value(&line);
+            from += length;
+        }
+        Ok(Arc::new(objects.finish()))
     }
 }
 
@@ -162,19 +218,10 @@ impl<K: CodecKey> Kernel for Collect<K> {
     }
 
     fn build(&self, values: Vec<Vec<(K, i64)>>) -> Result<ArrayRef> {
-        let DataType::Map(entries, sorted) = &self.output else {
-            return Err(Error::bug(format!("COLLECT gives a map, not {}", self.output)));
-        };
-        let DataType::Struct(pair) = entries.data_type() else {
-            return Err(Error::bug("a map's entries are a struct"));
-        };
-        let offsets = OffsetBuffer::from_lengths(values.iter().map(Vec::len));
-        let counts: Int32Array =
-            values.iter().flatten().map(|(_, count)| i32::try_from(*count).unwrap_or(i32::MAX)).map(Some).collect();
-        let keys: Vec<Option<K>> = values.into_iter().flatten().map(|(value, _)| Some(value)).collect();
-        let keys = cast(&self.values.codec().decode(&keys)?, pair[0].data_type())?;
-        let pairs = StructArray::try_new(pair.clone(), vec![keys, Arc::new(counts)], None)?;
-        Ok(Arc::new(MapArray::try_new(Arc::clone(entries), offsets, pairs, None, *sorted)?))
+        match &self.counted {
+            Counted::Map(output) => self.map(values, output),
+            Counted::Object => self.objects(values),
+        }
     }
 
     fn snapshot(&mut self, table: &str, keys: &KeyTable, base: bool) -> Result<Option<TableDelta>> {
@@ -195,6 +242,8 @@ pub(super) enum Arranged {
     Last,
     /// LISTAGG
     Joined(String),
+    /// JSON_ARRAYAGG, of texts of JSON
+    JsonArray,
     /// ARRAY_AGG, as a list of this item
     Listed(FieldRef),
 }
@@ -222,7 +271,7 @@ fn arranged_values(values: &Arrivals, arranged: &Arranged, slot: u32) -> Vec<Arc
     match arranged {
         Arranged::First => values.first(slot).cloned().into_iter().collect(),
         Arranged::Last => values.last(slot).cloned().into_iter().collect(),
-        Arranged::Joined(_) | Arranged::Listed(_) => values.values(slot).cloned().collect(),
+        Arranged::Joined(_) | Arranged::JsonArray | Arranged::Listed(_) => values.values(slot).cloned().collect(),
     }
 }
 
@@ -281,6 +330,7 @@ impl Kernel for Arrived {
         let all = self.values.codec().decode(&all)?;
         match &self.arranged {
             Arranged::Joined(separator) => join(&cast(&all, &DataType::Utf8)?, &lengths, separator),
+            Arranged::JsonArray => json_arrays(&all, &lengths),
             Arranged::Listed(item) => {
                 let nulls: NullBuffer = lengths.iter().map(|length| *length > 0).collect::<Vec<bool>>().into();
                 let offsets = OffsetBuffer::from_lengths(lengths);
@@ -320,4 +370,25 @@ fn join(texts: &ArrayRef, lengths: &[usize], separator: &str) -> Result<ArrayRef
         from += length;
     }
     Ok(Arc::new(joined.finish()))
+}
+
+/// Puts runs of texts of JSON into arrays.
+fn json_arrays(elements: &ArrayRef, lengths: &[usize]) -> Result<ArrayRef> {
+    let elements = elements.as_string::<i32>();
+    let mut arrays = StringBuilder::with_capacity(lengths.len(), elements.values().len());
+    let (mut from, mut line) = (0, String::new());
+    for length in lengths {
+        line.clear();
+        line.push('[');
+        for row in from..from + length {
+            if row > from {
+                line.push(',');
+            }
+            line.push_str(elements.value(row));
+        }
+        line.push(']');
+        arrays.append_value(&line);
+        from += length;
+    }
+    Ok(Arc::new(arrays.finish()))
 }

@@ -4,10 +4,11 @@ use std::marker::PhantomData;
 
 use arrow::datatypes::{DataType, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, Schema};
 
-use super::collected::{Arranged, Arrived, Collect, Extreme};
+use super::collected::{Arranged, Arrived, Collect, Counted, Extreme};
 use super::extremes::{Keep, Kept, Single};
 use super::kernel::{Accumulator, Driven, Kernel};
 use super::numeric::{Average, Count, Decimals, Plain, Sum};
+use super::percentile::Percentile;
 use super::variance::{Spread, Variance};
 use crate::error::{Error, Result};
 use crate::state::with_codec;
@@ -50,8 +51,13 @@ pub(super) fn accumulator(call: &AggregateCall, input: &Schema, append_only: boo
             };
             driven(Arrived::new(argument, Arranged::Listed(item.clone()), !append_only)?, output)
         }
+        AggregateFunction::JsonArray => driven(Arrived::new(argument, Arranged::JsonArray, !append_only)?, output),
+        AggregateFunction::JsonObject => {
+            with_codec!(argument, K => driven(Collect::<K>::new(argument, Counted::Object)?, output))
+        }
+        AggregateFunction::Percentile { fractions, list } => driven(Percentile::new(fractions, *list)?, output),
         AggregateFunction::Collect => {
-            with_codec!(argument, K => driven(Collect::<K>::new(argument, output.clone())?, output))
+            with_codec!(argument, K => driven(Collect::<K>::new(argument, Counted::Map(output.clone()))?, output))
         }
         AggregateFunction::Variance { sample } => variance(argument, output, Spread { sample: *sample, root: false })?,
         AggregateFunction::StandardDeviation { sample } => {

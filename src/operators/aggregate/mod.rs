@@ -16,6 +16,7 @@ mod factory;
 mod group_table;
 mod kernel;
 mod numeric;
+mod percentile;
 mod variance;
 
 #[cfg(test)]

@@ -4,7 +4,10 @@
 //! |---|---|
 //! | `JSON_VALUE(x, path, type, on empty, default, on error, default)` | `CAST(json_value(x, path, …) AS type)` |
 //! | `JSON_QUERY(x, path, type, wrapper, on empty, on error)` | `CAST(json_query(x, path, …) AS type)` |
+//! | … of type `ARRAY<STRING>` | `flink_json_elements(json_query(x, path, …))` |
 //! | `JSON_OBJECT(k, v, …)`, `JSON_OBJECT_ABSENT_ON_NULL(k, v, …)` | `json_object('NULL' or 'ABSENT', k, v, …)` |
+//! | `JSON_ARRAYAGG(v[, 'NULL'])` | `JSON_ARRAYAGG(flink_json_text('ABSENT' or 'NULL', v))` |
+//! | `JSON_OBJECTAGG(k, v[, 'ABSENT'])` | `JSON_OBJECTAGG(flink_json_member('NULL' or 'ABSENT', k, v))` |
 //! | `JSON_ARRAY(v, …)`, `JSON_ARRAY_NULL_ON_NULL(v, …)` | `json_array('ABSENT' or 'NULL', v, …)` |
 
 use sqlparser::ast::{Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectNamePart, Value};
@@ -35,6 +38,10 @@ pub(super) fn call(mut call: Function, cast: &dyn Fn(SqlType, Expr) -> Expr) -> 
                 }
             }
         }
+        "JSON_ARRAYAGG" | "JSON_OBJECTAGG" => {
+            aggregate(&name, &mut list.args);
+            return Ok(Expr::Function(call));
+        }
         _ => {}
     }
     let short = match name.as_str() {
@@ -55,5 +62,30 @@ pub(super) fn call(mut call: Function, cast: &dyn Fn(SqlType, Expr) -> Expr) -> 
     };
     let (to, _) = sql::parse_sql_type(&returning)?;
     let call = Expr::Function(call);
-    Ok(if to == SqlType::STRING { call } else { cast(to, call) })
+    Ok(match to {
+        SqlType::STRING => call,
+        SqlType::Array(element) if name == "JSON_QUERY" && element.sql_type == SqlType::STRING => {
+            sql::call("flink_json_elements", vec![call])
+        }
+        to => cast(to, call),
+    })
+}
+
+/// What an aggregate of JSON puts together is written as JSON before: it only has to join texts.
+fn aggregate(name: &str, arguments: &mut Vec<FunctionArg>) {
+    let (function, values, default) = match name {
+        "JSON_ARRAYAGG" => ("flink_json_text", 1, "ABSENT"),
+        _ => ("flink_json_member", 2, "NULL"),
+    };
+    if !(values..=values + 1).contains(&arguments.len()) {
+        return;
+    }
+    let mut operands: Vec<Expr> = Vec::with_capacity(values + 1);
+    for argument in arguments.iter() {
+        let FunctionArg::Unnamed(FunctionArgExpr::Expr(operand)) = argument else { return };
+        operands.push(operand.clone());
+    }
+    let on_null = operands.drain(values..).next().unwrap_or_else(|| sql::text_literal(default));
+    operands.insert(0, on_null);
+    *arguments = vec![FunctionArg::Unnamed(FunctionArgExpr::Expr(sql::call(function, operands)))];
 }

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion_common::{Column, DFSchema, DFSchemaRef, ScalarValue};
-use datafusion_expr::expr::AggregateFunction as AggregateExpression;
+use datafusion_expr::expr::{AggregateFunction as AggregateExpression, NullTreatment};
 use datafusion_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan};
 
 use super::calc::column_index;
+use super::percentile::percentile;
 use super::windows::{Grouping, passes};
 use super::{Facts, Translation, Windows, is_instant};
 use crate::changelog::{ChangelogMode, Kind};
@@ -411,51 +412,60 @@ pub(super) fn aggregate_call(
     if !params.order_by.is_empty() {
         return Err(Error::sql(format!("ORDER BY inside {} is not supported yet", func.name().to_uppercase())));
     }
-    let (function, taken) = aggregate_function(func.name(), &params.args)?;
+    let function = aggregate_function(func.name(), &params.args)?;
+    let read: Vec<&Expr> = match &function {
+        AggregateFunction::ListAgg { .. } => params.args.iter().take(1).collect(),
+        // The percentages are constants.
+        AggregateFunction::Percentile { .. } => params.args.iter().take(1).chain(params.args.get(2)).collect(),
+        _ => params.args.iter().collect(),
+    };
+    let mut filter = params.filter.as_deref().cloned();
+    if params.null_treatment == Some(NullTreatment::IgnoreNulls) {
+        let present = params.args[0].clone().is_not_null();
+        filter = Some(filter.map_or(present.clone(), |filter| filter.and(present)));
+    }
     let counts_rows = function == AggregateFunction::Count
         && !params.distinct
         && params.args.iter().all(|argument| !argument.nullable(arguments.schema).unwrap_or(true));
-    let columns = if counts_rows {
-        Vec::new()
-    } else {
-        params.args[..taken].iter().map(|argument| arguments.column(argument)).collect()
-    };
+    let columns =
+        if counts_rows { Vec::new() } else { read.into_iter().map(|argument| arguments.column(argument)).collect() };
     Ok(AggregateCall {
         function,
         arguments: columns,
         distinct: params.distinct,
-        filter: params.filter.as_ref().map(|filter| arguments.column(filter)),
+        filter: filter.map(|filter| arguments.column(&filter)),
         monotone: false,
         output: Arc::clone(field),
     })
 }
 
-/// Which function, and how many of its arguments are columns.
-fn aggregate_function(name: &str, arguments: &[Expr]) -> Result<(AggregateFunction, usize)> {
-    let all = arguments.len();
+fn aggregate_function(name: &str, arguments: &[Expr]) -> Result<AggregateFunction> {
     Ok(match name {
-        "count" => (AggregateFunction::Count, all),
-        "sum" => (AggregateFunction::Sum, all),
-        "sum0" => (AggregateFunction::SumZero, all),
-        "avg" => (AggregateFunction::Avg, all),
-        "min" => (AggregateFunction::Min, all),
-        "max" => (AggregateFunction::Max, all),
-        "first_value" => (AggregateFunction::FirstValue, all),
-        "last_value" => (AggregateFunction::LastValue, all),
-        "collect" => (AggregateFunction::Collect, all),
-        "array_agg" => (AggregateFunction::ArrayAgg, all),
-        "single_value" => (AggregateFunction::SingleValue, all),
-        "var_pop" => (AggregateFunction::Variance { sample: false }, all),
-        "var_samp" | "variance" => (AggregateFunction::Variance { sample: true }, all),
-        "stddev_pop" => (AggregateFunction::StandardDeviation { sample: false }, all),
-        "stddev_samp" | "stddev" => (AggregateFunction::StandardDeviation { sample: true }, all),
+        "count" => AggregateFunction::Count,
+        "sum" => AggregateFunction::Sum,
+        "sum0" => AggregateFunction::SumZero,
+        "avg" => AggregateFunction::Avg,
+        "min" => AggregateFunction::Min,
+        "max" => AggregateFunction::Max,
+        "first_value" => AggregateFunction::FirstValue,
+        "last_value" => AggregateFunction::LastValue,
+        "collect" => AggregateFunction::Collect,
+        "array_agg" => AggregateFunction::ArrayAgg,
+        "single_value" => AggregateFunction::SingleValue,
+        "var_pop" => AggregateFunction::Variance { sample: false },
+        "var_samp" | "variance" => AggregateFunction::Variance { sample: true },
+        "stddev_pop" => AggregateFunction::StandardDeviation { sample: false },
+        "stddev_samp" | "stddev" => AggregateFunction::StandardDeviation { sample: true },
+        "json_arrayagg" => AggregateFunction::JsonArray,
+        "json_objectagg" => AggregateFunction::JsonObject,
+        "percentile" => percentile(&arguments[1])?,
         "listagg" => {
             let separator = match arguments.get(1) {
                 None => ",".to_string(),
                 Some(Expr::Literal(ScalarValue::Utf8(Some(text)), _)) => text.clone(),
                 Some(_) => return Err(Error::sql("the separator of LISTAGG must be a text literal")),
             };
-            (AggregateFunction::ListAgg { separator }, 1)
+            AggregateFunction::ListAgg { separator }
         }
         other => return Err(Error::sql(format!("{} is not supported yet", other.to_uppercase()))),
     })

@@ -10,6 +10,7 @@
 
 mod aggregate;
 mod calc;
+mod conflict;
 mod current_watermark;
 mod expand;
 mod interval;
@@ -18,10 +19,12 @@ mod leaf;
 mod monotone;
 mod over;
 mod over_table;
+mod percentile;
 mod rank;
 mod sink;
 mod sort;
 mod temporal;
+mod unnest;
 mod window_join;
 mod windows;
 
@@ -40,6 +43,7 @@ use super::nodes::{WatermarkNode, WindowNode};
 use super::rank_node::RankNode;
 use super::sets::CountedSetNode;
 use super::stream::{Distribution, Edge, Node, NodeId, NodeKind, NodeParallelism, StateBound, StreamGraph};
+use super::unnest::UnnestNode;
 use super::versions::TemporalNode;
 use super::{PlanSettings, TableFacts};
 use crate::changelog::ChangelogMode;
@@ -177,6 +181,8 @@ impl<'a> Translation<'a> {
                     self.expand(node)?
                 } else if let Some(node) = extension.node.as_any().downcast_ref::<TemporalNode>() {
                     self.temporal_join(node)?
+                } else if let Some(node) = extension.node.as_any().downcast_ref::<UnnestNode>() {
+                    self.unnest(node)?
                 } else if let Some(node) = extension.node.as_any().downcast_ref::<CountedSetNode>() {
                     self.counted_set(node)?
                 } else {

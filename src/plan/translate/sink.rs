@@ -13,7 +13,7 @@ use crate::functions::{self, FunctionSet, NOT_NULL};
 use crate::plan::error::unwrap;
 use crate::plan::expressions::{call, convert};
 use crate::plan::stream::{NodeId, NodeKind};
-use crate::types::SqlType;
+use crate::types::{OnConflict, SqlType};
 
 /// The target of an `INSERT`.
 pub(in crate::plan) struct Target<'a> {
@@ -22,6 +22,8 @@ pub(in crate::plan) struct Target<'a> {
     pub columns: Vec<(String, Option<Span>)>,
     /// Constant columns of `PARTITION (…)`.
     pub partition: Vec<StaticPartition>,
+    /// What becomes of several rows of one primary key, if the statement says so.
+    pub on_conflict: Option<OnConflict>,
 }
 
 /// `column = value` of `PARTITION (…)`.
@@ -51,9 +53,10 @@ impl Translation<'_> {
         let input = self.relation(plan)?;
         let sink_schema = target.table.sink_schema();
         let assigned = assign(plan, target, functions)?;
-        let prepared = self.prepare(input, plan, assigned, &sink_schema)?;
+        let prepared = self.prepare(input, plan, assigned.clone(), &sink_schema)?;
         let accepts = self.facts.sink_accepts(target.table)?;
         self.check_mode(prepared, target.table, accepts)?;
+        let prepared = self.one_row_a_key(input, prepared, plan, &assigned, target, accepts)?;
         let same_table = self
             .graph
             .nodes
