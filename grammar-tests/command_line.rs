@@ -99,6 +99,18 @@ fn sql_comes_through_a_pipe_too() {
 }
 
 #[test]
+fn a_table_that_nothing_can_read_is_a_warning_until_it_is_read() {
+    let declared = "CREATE TABLE far (n INT) WITH ('connector' = 'kaffka')";
+    let ended = execute(&format!("{declared}; SELECT 1 AS one;"), &["--format", "changelog"]);
+    check(&ended, 0, "+I 1\n");
+    assert!(ended.stderr.contains("warning: table 'far': there is no connector 'kaffka'"), "{}", ended.stderr);
+    let read = execute(&format!("{declared}; SELECT n FROM far;"), &[]);
+    assert!(read.code == Some(1) && read.stderr.contains("error: table 'far'"), "{}", read.stderr);
+    let filled = execute("CREATE TABLE far WITH ('connector' = 'kaffka') AS SELECT 1 AS n", &[]);
+    assert_eq!(filled.code, Some(1), "a table that is written at once");
+}
+
+#[test]
 fn jobs_are_waited_for_and_say_what_they_did() {
     let ended = execute(
         "CREATE TABLE gone (`user` STRING) WITH ('connector' = 'blackhole'); INSERT INTO gone SELECT `user` FROM clicks;",

@@ -52,6 +52,9 @@ pub struct ScriptStatement {
 pub enum Outcome {
     /// It is done; a word to show ("Table created").
     Done(String),
+    /// It is done (a word to show), and something about it is wrong, which its use will be refused for: a table with
+    /// options that no connector takes.
+    Warned(String, Error),
     /// It is done and has rows to show, without an op column: `SHOW`, `DESCRIBE`, `EXPLAIN`, `SET`.
     Rows(arrow::array::RecordBatch),
     /// A query runs; its changes can be read.
@@ -222,13 +225,14 @@ impl Session {
         let done = |text: &str| Ok(Outcome::Done(text.to_string()));
         match statement {
             Statement::CreateTable(create) => {
-                let created = tables::create_table(state, &functions, &create)?;
-                match &create.query {
-                    Some(query) => {
+                let (created, fault) = tables::create_table(state, &functions, &create)?;
+                match (&create.query, fault) {
+                    (Some(query), _) => {
                         let insert = tables::insert_of(state, &functions, &create, query, created)?;
                         self.run_inserts(state, std::slice::from_ref(&insert))
                     }
-                    None => done(if created { "Table created" } else { "Table exists already" }),
+                    (None, Some(fault)) => Ok(Outcome::Warned("Table created".to_string(), fault)),
+                    (None, None) => done(if created { "Table created" } else { "Table exists already" }),
                 }
             }
             Statement::CreateView(create) => done(tables::create_view(state, &functions, &create)?),

@@ -62,21 +62,30 @@ impl TableFacts for ConnectorFacts<'_> {
     }
 }
 
-/// Declares a table; false if there was one and that is allowed.
-pub(super) fn create_table(state: &mut State, functions: &Arc<FunctionSet>, create: &CreateTable) -> Result<bool> {
+/// Declares a table; false if there was one and that is allowed. A fault in its options is given back beside: a script
+/// may declare tables that it never reads, and a table `AS` a query must be written at once.
+pub(super) fn create_table(
+    state: &mut State,
+    functions: &Arc<FunctionSet>,
+    create: &CreateTable,
+) -> Result<(bool, Option<Error>)> {
     let name = qualify(&state.catalog, &create.name)?;
     if create.if_not_exists && state.catalog.get(&name).is_some_and(|there| there.temporary() == create.temporary) {
-        return Ok(false);
+        return Ok((false, None));
     }
     let definition = plan::declare_table(create, &state.catalog, functions)?;
     let place = Span::from_ast(create.name.span());
-    connectors::check_options(&definition).map_err(|error| {
+    let fault = connectors::check_options(&definition).err().map(|error| {
         let option = quoted_entry(&create.options, error.message());
         error.at(option.or(place))
-    })?;
+    });
+    if let (Some(fault), Some(_)) = (&fault, &create.query) {
+        return Err(fault.clone());
+    }
     let relation = Relation::Table(Arc::new(definition));
     let created = state.catalog.create(&name, relation, create.if_not_exists, create.or_replace);
-    created.map_err(|error| error.at(place))
+    let created = created.map_err(|error| error.at(place))?;
+    Ok((created, fault.filter(|_| created)))
 }
 
 /// The `INSERT` that fills a table created `AS query`. Into a table that was there before, columns go by position.

@@ -88,6 +88,11 @@ pub struct Source<'a> {
 }
 
 impl Source<'_> {
+    /// As [`Source::render`], of something that is only likely to go wrong.
+    pub fn warning(&self, fault: &Error, line: u64, statement: &str) -> String {
+        self.render(fault, line, statement).replacen("error: ", "warning: ", 1)
+    }
+
     /// Renders an error whose place is relative to a statement as one relative to the script.
     pub fn render(&self, error: &Error, line: u64, statement: &str) -> String {
         let Some(name) = self.name else { return error.render(statement) };

@@ -141,6 +141,9 @@ impl Shell<'_> {
             };
             let outcome =
                 outcome.map_err(|error| Ending::of_statement(&error, place, statement.line, &statement.text))?;
+            if let Outcome::Warned(_, fault) = &outcome {
+                eprintln!("{}", place.warning(fault, statement.line, &statement.text));
+            }
             self.show(outcome, &mut interrupts).await
         })
     }
@@ -148,7 +151,7 @@ impl Shell<'_> {
     async fn show(&mut self, outcome: Outcome, interrupts: &mut Interrupts) -> Flow {
         let view = View::of(&self.session, self.options.format, std::io::stdout().is_terminal())?;
         match outcome {
-            Outcome::Done(word) => Ok(self.terminal.print(&format!("{word}\n"))?),
+            Outcome::Done(word) | Outcome::Warned(word, _) => Ok(self.terminal.print(&format!("{word}\n"))?),
             Outcome::Rows(rows) => output::print_rows(&rows, view, self.session.zone(), &self.terminal),
             Outcome::Query(changes) => {
                 output::print_changes(changes, view, self.session.zone(), &self.terminal, interrupts).await

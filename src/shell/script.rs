@@ -144,6 +144,10 @@ impl Runner<'_> {
         let view = View::of(&self.session, self.format, std::io::stdout().is_terminal())?;
         match outcome {
             Outcome::Done(_) => Ok(()),
+            Outcome::Warned(_, fault) => {
+                eprintln!("{}", place.warning(&fault, statement.line, &statement.text));
+                Ok(())
+            }
             Outcome::Rows(rows) => output::print_rows(&rows, view, self.session.zone(), self.terminal),
             Outcome::Query(changes) => {
                 output::print_changes(changes, view, self.session.zone(), self.terminal, interrupts).await

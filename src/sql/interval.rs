@@ -29,6 +29,8 @@ pub(super) fn parse(parser: &mut Parser) -> Parse<Expr> {
     let literal = parser.peek_nth_token_ref(if signed { 2 } else { 1 }).clone();
     let value = match &literal.token {
         Token::SingleQuotedString(value) => value.trim().to_string(),
+        // Quotes may be left out around a number.
+        Token::Number(value, _) => value.clone(),
         _ => {
             let hint = "write INTERVAL '1' DAY; as a name it stands in backticks: `INTERVAL`";
             return Err(refuse(parser.peek_token_ref(), "INTERVAL needs a value in quotes and a unit", hint));

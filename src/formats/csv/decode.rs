@@ -72,12 +72,8 @@ impl CsvDecoder {
             return Ok(());
         }
         if found < self.width {
-            // Flink fills the columns that are not there with NULL when it ignores errors.
-            return if self.options.ignore_parse_errors {
-                Ok(())
-            } else {
-                Err(Fault::value(0, record.len(), "has fewer fields than the table has columns"))
-            };
+            // As in Flink, columns that are not there are NULL; one that is NOT NULL refuses that.
+            return Ok(());
         }
         let (text, from) = self.fields.get(record, self.width).unwrap_or((b"", record.len()));
         let trailing_comma = self.options.trailing_comma && found == self.width + 1 && text.is_empty();

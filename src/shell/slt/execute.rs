@@ -109,7 +109,7 @@ impl Drop for Place {
 
 async fn lines(session: &Session, sql: &str) -> Result<Vec<String>> {
     match session.execute(sql).await? {
-        Outcome::Done(_) => Ok(Vec::new()),
+        Outcome::Done(_) | Outcome::Warned(..) => Ok(Vec::new()),
         Outcome::Rows(rows) => {
             let format = RowFormat::new(&rows.schema(), session.zone());
             (0..rows.num_rows()).map(|row| Ok(line("", &format.cells(&rows, row)?))).collect()
