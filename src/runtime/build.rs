@@ -19,8 +19,8 @@ use crate::operators::{
     GroupAggregateParameters, IntervalJoin, IntervalJoinParameters, Join, JoinInput, JoinParameters, KeepFirst,
     Operator, Output, Over, OverParameters, OverTable, OverTableParameters, Port, Rank, RankParameters,
     SessionAggregate, SessionAssign, SessionAssignParameters, Sort, TemporalJoin, TemporalJoinParameters, TemporalSort,
-    WatermarkAssigner, WindowAggregate, WindowAggregateParameters, WindowAssign, WindowJoin, WindowJoinParameters,
-    WindowRank, WindowRankParameters,
+    UpdatingWindowAggregate, WatermarkAssigner, WindowAggregate, WindowAggregateParameters, WindowAssign, WindowJoin,
+    WindowJoinParameters, WindowRank, WindowRankParameters,
 };
 use crate::plan::stream::{JoinSide, Node, NodeKind, StreamGraph};
 use crate::state::KeyGroupRange;
@@ -82,6 +82,7 @@ pub fn operator(
             session_gap,
             local,
             moment,
+            emission,
             window_columns,
             aggregates,
             append_only_input,
@@ -99,9 +100,10 @@ pub fn operator(
                 append_only_input: *append_only_input,
                 key_groups,
             };
-            match session_gap {
-                None => Box::new(WindowAggregate::new(parameters)?),
-                Some(_) => Box::new(SessionAggregate::new(parameters)?),
+            match (session_gap, emission) {
+                (Some(_), _) => Box::new(SessionAggregate::new(parameters)?),
+                (None, Some(emission)) => Box::new(UpdatingWindowAggregate::new(parameters, *emission)?),
+                (None, None) => Box::new(WindowAggregate::new(parameters)?),
             }
         }
         NodeKind::Join { kind, sides, condition, pairs, null_keys } => Box::new(Join::new(JoinParameters {
