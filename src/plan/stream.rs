@@ -259,6 +259,8 @@ pub enum NodeKind {
         partition: Vec<usize>,
         /// The column of the window's end.
         window_end: usize,
+        /// Whether the windows are cut along local time.
+        local: bool,
         /// The order within a partition.
         order: Vec<SortColumn>,
         /// How equal rows are counted.

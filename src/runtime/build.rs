@@ -176,7 +176,7 @@ pub fn operator(
         }
         NodeKind::TemporalSort { time, order } => Box::new(TemporalSort::new(output, *time, order)?),
         NodeKind::Sort { order, range } => Box::new(Sort::new(output, order, *range)?),
-        ranking => top(ranking, input()?, output, key_groups)?,
+        ranking => top(ranking, input()?, output, config, key_groups)?,
     }))
 }
 
@@ -192,7 +192,13 @@ fn join_inputs(graph: &StreamGraph, node: &Node, sides: &[JoinSide; 2]) -> Resul
 }
 
 /// An operator over rows in an order.
-fn top(kind: &NodeKind, input: SchemaRef, output: SchemaRef, key_groups: KeyGroupRange) -> Result<Box<dyn Operator>> {
+fn top(
+    kind: &NodeKind,
+    input: SchemaRef,
+    output: SchemaRef,
+    config: &JobConfig,
+    key_groups: KeyGroupRange,
+) -> Result<Box<dyn Operator>> {
     Ok(match kind {
         NodeKind::Rank {
             partition,
@@ -240,12 +246,13 @@ fn top(kind: &NodeKind, input: SchemaRef, output: SchemaRef, key_groups: KeyGrou
                 key_groups,
             })?)
         }
-        NodeKind::WindowRank { partition, window_end, order, function, range, newest_first } => {
+        NodeKind::WindowRank { partition, window_end, local, order, function, range, newest_first } => {
             Box::new(WindowRank::new(WindowRankParameters {
                 input,
                 output,
                 partition: partition.clone(),
                 window_end: *window_end,
+                clock: local_time(*local, config),
                 order: order.clone(),
                 function: *function,
                 range: *range,
