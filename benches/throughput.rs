@@ -37,6 +37,10 @@ fn main() -> Result<()> {
                   FROM TABLE(TUMBLE(TABLE clicks, DESCRIPTOR(ts), INTERVAL '10' SECOND)) \
                   GROUP BY k, window_start, window_end";
     measure(&engine, &arguments, "tumble, 1000 keys", 1_000, EVERY_CHANGE, tumble)?;
+    let session = "SELECT k, window_start, COUNT(*), SUM(v) \
+                   FROM TABLE(SESSION(TABLE clicks PARTITION BY k, DESCRIPTOR(ts), INTERVAL '0.2' SECOND)) \
+                   GROUP BY k, window_start, window_end";
+    measure(&engine, &arguments, "session, 1000 keys", 1_000, EVERY_CHANGE, session)?;
     let calc = "SELECT k, v * 2 FROM clicks WHERE v > 500";
     measure(&engine, &arguments, "filter and project", 1_000, EVERY_CHANGE, calc)?;
     for (emission, options) in [("every change", EVERY_CHANGE), ("mini-batch", MINI_BATCH)] {

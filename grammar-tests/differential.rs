@@ -27,6 +27,11 @@ const QUERIES: &[&str] = &[
      FROM t GROUP BY TUMBLE(ts, INTERVAL '7' SECOND)",
     "SELECT window_start, COUNT(*) AS n, MIN(d) AS a
      FROM TABLE(HOP(TABLE t, DESCRIPTOR(ts), INTERVAL '2' SECOND, INTERVAL '6' SECOND)) GROUP BY window_start, window_end",
+    "SELECT k, window_start, window_end, COUNT(*) AS n, SUM(v) AS a, MAX(s) AS c, COUNT(DISTINCT b) AS e
+     FROM TABLE(SESSION(TABLE t PARTITION BY k, DESCRIPTOR(ts), INTERVAL '0.8' SECOND)) GROUP BY k, window_start, window_end",
+    "SELECT s, SESSION_START(ts, INTERVAL '0.5' SECOND) AS a, SESSION_END(ts, INTERVAL '0.5' SECOND) AS c, SUM(m) AS e
+     FROM t GROUP BY s, SESSION(ts, INTERVAL '0.5' SECOND)",
+    "SELECT k, d, v, window_end FROM TABLE(SESSION(TABLE t PARTITION BY k, DESCRIPTOR(ts), INTERVAL '1' SECOND)) WHERE b",
     "SELECT n, COUNT(*) AS windows FROM (SELECT window_end, k, COUNT(*) AS n
      FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '3' SECOND)) GROUP BY k, window_start, window_end) GROUP BY n",
 ];

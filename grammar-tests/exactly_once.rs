@@ -16,12 +16,20 @@ CREATE TABLE by_key (k INT, n BIGINT, total BIGINT)
   WITH ('connector' = 'filesystem', 'path' = '{folder}/by_key', 'format' = 'debezium-json');
 CREATE TABLE by_window (k INT, window_start TIMESTAMP(3), n BIGINT, total BIGINT)
   WITH ('connector' = 'filesystem', 'path' = '{folder}/by_window', 'format' = 'csv');
+CREATE TABLE by_session (k INT, window_start TIMESTAMP(3), window_end TIMESTAMP(3), n BIGINT, total BIGINT)
+  WITH ('connector' = 'filesystem', 'path' = '{folder}/by_session', 'format' = 'csv');
 EXECUTE STATEMENT SET BEGIN
   INSERT INTO by_key SELECT k, COUNT(*), SUM(v) FROM clicks GROUP BY k;
   INSERT INTO by_window SELECT k, window_start, COUNT(*), SUM(v)
     FROM TABLE(TUMBLE(TABLE clicks, DESCRIPTOR(ts), INTERVAL '1' SECOND)) GROUP BY k, window_start, window_end;
+  INSERT INTO by_session SELECT k, window_start, window_end, COUNT(*), SUM(v)
+    FROM TABLE(SESSION(TABLE clicks PARTITION BY k, DESCRIPTOR(ts), INTERVAL '0.15' SECOND))
+    GROUP BY k, window_start, window_end;
 END;
 ";
+
+/// The gap of the sessions in milliseconds.
+const SESSION_GAP: usize = 150;
 
 /// Writes `growing.sql` and `bounded.sql`, and makes the input's folder.
 pub fn write_jobs(folder: &Path) {
@@ -70,7 +78,7 @@ pub fn errors(folder: &Path) -> String {
 
 /// Nothing is left in staging, and the checkpoints' directory holds one checkpoint and not what all the runs wrote.
 pub fn check_leftovers(folder: &Path) {
-    for sink in ["by_key", "by_window"] {
+    for sink in ["by_key", "by_window", "by_session"] {
         assert_eq!(files_below(&folder.join(sink).join("_staging")), Vec::<PathBuf>::new());
     }
     let files = files_below(&folder.join("checkpoints"));
@@ -99,7 +107,46 @@ pub fn check(folder: &Path, rows: usize) {
         assert!(twice.is_none(), "the window of key {key} at {start} was committed twice");
     }
     assert!(windows == by_window, "windows differ: {} committed, {} expected", windows.len(), by_window.len());
+    check_sessions(folder, rows);
     check_changelog(folder, &by_key);
+}
+
+/// The committed sessions, each once, are those that the times of each key's rows make.
+fn check_sessions(folder: &Path, rows: usize) {
+    // By key: start, end, rows and total of each session.
+    let mut expected: BTreeMap<usize, Vec<(usize, usize, u64, u64)>> = BTreeMap::new();
+    for row in 0..rows {
+        let (key, value, millisecond) = row_of(row);
+        let sessions = expected.entry(key).or_default();
+        match sessions.last_mut() {
+            Some((_, end, count, total)) if millisecond <= *end => {
+                (*end, *count, *total) = (millisecond + SESSION_GAP, *count + 1, *total + value);
+            }
+            _ => sessions.push((millisecond, millisecond + SESSION_GAP, 1, value)),
+        }
+    }
+    let mut committed: BTreeMap<usize, Vec<(usize, usize, u64, u64)>> = BTreeMap::new();
+    for line in committed_lines(&folder.join("by_session")) {
+        let fields: Vec<&str> = line.split(',').collect();
+        let [key, start, end, count, total] = fields[..] else { panic!("a committed line has other fields: {line}") };
+        let number = |text: &str| text.parse::<u64>().unwrap_or_else(|_| panic!("not a number in {line}"));
+        let session = (millisecond_of(start), millisecond_of(end), number(count), number(total));
+        committed.entry(number(key) as usize).or_default().push(session);
+    }
+    committed.values_mut().for_each(|sessions| sessions.sort_unstable());
+    for (key, sessions) in &expected {
+        assert_eq!(committed.get(key), Some(sessions), "the sessions of key {key}");
+    }
+    assert_eq!(committed.len(), expected.len());
+}
+
+/// The millisecond of the day of `"2026-01-01 hh:mm:ss.mmm"`, of which zeros at the end may be missing.
+fn millisecond_of(text: &str) -> usize {
+    let text = text.trim_matches('"');
+    let (time, fraction) = text[11..].split_once('.').unwrap_or((&text[11..], "0"));
+    let parts: Vec<usize> = time.split(':').map(|part| part.parse().expect("a number")).collect();
+    let seconds = parts.iter().fold(0, |sum, part| sum * 60 + part);
+    seconds * 1_000 + format!("{fraction:0<3}").parse::<usize>().expect("a number")
 }
 
 /// The committed changelog, folded: every old image must be there when it is taken back, and the rest is the answer.

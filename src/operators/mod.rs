@@ -50,6 +50,8 @@ mod window_aggregate;
 mod window_assign;
 mod window_join;
 mod window_rank;
+mod window_tables;
+mod window_updates;
 
 #[cfg(test)]
 mod testing;
@@ -80,6 +82,7 @@ pub use window_aggregate::{WindowAggregate, WindowAggregateParameters};
 pub use window_assign::WindowAssign;
 pub use window_join::{WindowJoin, WindowJoinParameters};
 pub use window_rank::{WindowRank, WindowRankParameters};
+pub use window_updates::UpdatingWindowAggregate;
 
 use crate::changelog::{ChangeBatch, CheckpointId, Event, Watermark};
 use crate::error::Result;

@@ -21,25 +21,20 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, RecordBatchOptions, UInt32Array};
-use arrow::compute::{concat_batches, take_record_batch};
-use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef};
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow::compute::concat_batches;
+use arrow::datatypes::SchemaRef;
 
 use super::aggregate::GroupTable;
 use super::event_time::{restore_closed, restore_watermark, save_closed, save_watermark, timestamps};
 use super::window::{Placement, Window, check};
+use super::window_tables::{Late, SavedTables, assign, pick, restore};
 use super::{Operator, Output, Port, ProcessingTime};
-use crate::changelog::{ChangeBatch, CheckpointId, Kinds, Watermark};
+use crate::changelog::{ChangeBatch, CheckpointId, Watermark};
 use crate::error::{Error, Result};
 use crate::limits::BATCH_ROWS;
-use crate::state::{KeyGroupRange, Restored, Scope, Snapshot, TableDelta};
+use crate::state::{KeyGroupRange, Restored, Snapshot};
 use crate::types::{AggregateCall, LocalTime, WindowColumn, WindowSpec, WindowTime};
-
-/// Rows of deltas after which the tables are written anew, beside twice their own size.
-const DELTA_ROWS: usize = 100_000;
-
-/// The columns of a window in saved rows, behind the key group.
-const WINDOW_COLUMNS: [&str; 2] = ["window_end", "window_start"];
 
 /// What a [`WindowAggregate`] computes.
 pub struct WindowAggregateParameters {
@@ -67,6 +62,34 @@ pub struct WindowAggregateParameters {
     pub key_groups: KeyGroupRange,
 }
 
+impl WindowAggregateParameters {
+    /// Groups of a window.
+    pub(super) fn new_table(&self) -> Result<GroupTable> {
+        GroupTable::new(&self.input, &self.keys, &self.aggregates, self.append_only_input, false)
+    }
+
+    /// The windows of a batch's rows; `now` is processing time.
+    pub(super) fn placement(&self, rows: &RecordBatch, now: ProcessingTime) -> Result<Placement> {
+        match self.moment {
+            WindowTime::Event => Placement::of(self.window, self.time, self.clock, rows),
+            WindowTime::Processing => Ok(Placement::now(self.window, self.clock.local(now))),
+        }
+    }
+
+    /// The emitted columns of a window, for so many rows.
+    pub(super) fn window_values(&self, window: Window, rows: usize) -> Result<Vec<ArrayRef>> {
+        let column = |(index, column): (usize, &WindowColumn)| {
+            let value = match column {
+                WindowColumn::Start => window.start,
+                WindowColumn::End => window.end,
+                WindowColumn::Time => self.clock.instant(window.end - 1),
+            };
+            timestamps(vec![value; rows], self.output.field(self.keys.len() + index).data_type())
+        };
+        self.window_columns.iter().enumerate().map(column).collect()
+    }
+}
+
 /// `GROUP BY` over windows.
 pub struct WindowAggregate {
     parameters: WindowAggregateParameters,
@@ -76,12 +99,8 @@ pub struct WindowAggregate {
     /// The last moment of the last window that the end of the input has fired.
     closed: Watermark,
     now: ProcessingTime,
-    saved: bool,
-    /// What snapshots hold of windows that have fired since the last one.
-    forgotten: Vec<TableDelta>,
-    delta_rows: usize,
-    late_rows: u64,
-    late_max_ms: u64,
+    saved: SavedTables,
+    late: Late,
     /// Of windows that have fired.
     unmatched: u64,
 }
@@ -106,27 +125,19 @@ impl WindowAggregate {
             mark: Watermark::MIN,
             closed: Watermark::MIN,
             now: ProcessingTime::MIN,
-            saved: false,
-            forgotten: Vec::new(),
-            delta_rows: 0,
-            late_rows: 0,
-            late_max_ms: 0,
+            saved: SavedTables::default(),
+            late: Late::default(),
             unmatched: 0,
         };
         // Refuses what cannot be computed before the first row comes.
-        operator.new_table()?;
+        operator.parameters.new_table()?;
         Ok(operator)
-    }
-
-    fn new_table(&self) -> Result<GroupTable> {
-        let WindowAggregateParameters { input, keys, aggregates, append_only_input, .. } = &self.parameters;
-        GroupTable::new(input, keys, aggregates, *append_only_input, false)
     }
 
     /// Counts rows into one window.
     fn absorb(&mut self, window: Window, batch: &ChangeBatch) -> Result<()> {
         if !self.windows.contains_key(&window) {
-            let table = self.new_table()?;
+            let table = self.parameters.new_table()?;
             self.windows.insert(window, table);
         }
         match self.windows.get_mut(&window) {
@@ -135,55 +146,15 @@ impl WindowAggregate {
         }
     }
 
-    /// The rows of each open window; late rows are counted and in none.
-    fn assign(&mut self, rows: usize, mut placement: Placement) -> BTreeMap<Window, Vec<u32>> {
-        let mut assigned: BTreeMap<Window, Vec<u32>> = BTreeMap::new();
-        // Rows come mostly in order, so most stand in the window of the row before.
-        let (mut current, mut run): (Option<Window>, Vec<u32>) = (None, Vec::new());
-        let fired = self.mark.max(self.closed).0;
-        for row in 0..rows {
-            let (mut any, mut open) = (false, false);
-            placement.for_each(row, |window| {
-                any = true;
-                if window.end - 1 <= fired {
-                    return;
-                }
-                open = true;
-                if current != Some(window)
-                    && let Some(last) = current.replace(window)
-                {
-                    append(&mut assigned, last, &mut run);
-                }
-                run.push(row as u32);
-            });
-            if any && !open {
-                self.late_rows += 1;
-                self.late_max_ms = self.late_max_ms.max(fired.abs_diff(placement.time(row)));
-            }
-        }
-        if let Some(last) = current {
-            append(&mut assigned, last, &mut run);
-        }
-        assigned
-    }
-
     /// A fired window's groups as rows.
     fn results(&self, window: Window, table: &GroupTable) -> Result<RecordBatch> {
-        let WindowAggregateParameters { output, keys, window_columns, .. } = &self.parameters;
         let mut slots = table.keys.live_slots();
         slots.retain(|slot| table.counts[*slot as usize] > 0);
         let mut columns = table.keys.take(&slots)?;
-        for (index, column) in window_columns.iter().enumerate() {
-            let value = match column {
-                WindowColumn::Start => window.start,
-                WindowColumn::End => window.end,
-                WindowColumn::Time => self.parameters.clock.instant(window.end - 1),
-            };
-            columns.push(timestamps(vec![value; slots.len()], output.field(keys.len() + index).data_type())?);
-        }
+        columns.extend(self.parameters.window_values(window, slots.len())?);
         columns.extend(table.evaluate(&slots)?);
         let options = RecordBatchOptions::new().with_row_count(Some(slots.len()));
-        Ok(RecordBatch::try_new_with_options(Arc::clone(output), columns, &options)?)
+        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.parameters.output), columns, &options)?)
     }
 
     /// Emits and forgets the windows whose last moment has passed.
@@ -202,11 +173,7 @@ impl WindowAggregate {
                 waiting = 0;
             }
             self.unmatched += table.unmatched;
-            if self.saved {
-                for delta in table.forget()? {
-                    self.forgotten.push(in_window(window, delta)?);
-                }
-            }
+            self.saved.forget(window, table)?;
         }
         self.emit(&mut results, out)
     }
@@ -222,43 +189,14 @@ impl WindowAggregate {
     }
 }
 
-/// Moves a run of rows to the window's others.
-fn append(assigned: &mut BTreeMap<Window, Vec<u32>>, window: Window, run: &mut Vec<u32>) {
-    let rows = assigned.entry(window).or_default();
-    if rows.is_empty() {
-        *rows = std::mem::take(run);
-    } else {
-        rows.append(run);
-    }
-}
-
-/// The rows `rows` of a batch.
-fn pick(batch: &ChangeBatch, rows: Vec<u32>) -> Result<ChangeBatch> {
-    if rows.len() == batch.len() {
-        return Ok(batch.clone());
-    }
-    let kinds = match batch.kinds() {
-        Kinds::AllInsert => None,
-        Kinds::Each(kinds) => Some(rows.iter().map(|row| kinds[*row as usize]).collect()),
-    };
-    let picked = take_record_batch(batch.rows(), &UInt32Array::from(rows))?;
-    match kinds {
-        None => Ok(ChangeBatch::inserts(picked)),
-        Some(kinds) => ChangeBatch::new(picked, kinds),
-    }
-}
-
 impl Operator for WindowAggregate {
     fn on_changes(&mut self, _port: Port, batch: ChangeBatch, _out: &mut Output) -> Result<()> {
         if self.parameters.append_only_input && !batch.is_append_only() {
             return Err(Error::bug("an aggregate planned for append-only input was given another change"));
         }
-        let WindowAggregateParameters { window, time, clock, moment, .. } = self.parameters;
-        let placement = match moment {
-            WindowTime::Event => Placement::of(window, time, clock, batch.rows())?,
-            WindowTime::Processing => Placement::now(window, clock.local(self.now)),
-        };
-        for (window, rows) in self.assign(batch.len(), placement) {
+        let placement = self.parameters.placement(batch.rows(), self.now)?;
+        let passed = self.mark.max(self.closed).0;
+        for (window, rows) in assign(batch.len(), placement, passed, &mut self.late) {
             self.absorb(window, &pick(&batch, rows)?)?;
         }
         Ok(())
@@ -288,38 +226,9 @@ impl Operator for WindowAggregate {
     }
 
     fn snapshot(&mut self, _at: CheckpointId) -> Result<Snapshot> {
-        let groups: usize = self.windows.values().map(|table| table.keys.len()).sum();
-        let base = !self.saved || self.delta_rows > DELTA_ROWS + 2 * groups;
-        let mut parts: BTreeMap<String, Parts> = BTreeMap::new();
-        for delta in self.new_table()?.snapshot(true, true)? {
-            parts.entry(delta.table).or_default();
-        }
-        let mut written = 0;
-        let mut add = |delta: TableDelta| {
-            let part = parts.entry(delta.table).or_default();
-            let rows = [&delta.upserts, &delta.deletes].into_iter().flatten().map(RecordBatch::num_rows);
-            written += rows.sum::<usize>();
-            part.upserts.extend(delta.upserts);
-            part.deletes.extend(delta.deletes.filter(|_| !base));
-        };
-        self.forgotten.drain(..).for_each(&mut add);
-        for (window, table) in &mut self.windows {
-            for delta in table.snapshot(base, base)? {
-                add(in_window(*window, delta)?);
-            }
-        }
-        self.delta_rows = if base { 0 } else { self.delta_rows + written };
-        self.saved = true;
         let mut tables = vec![save_watermark(self.mark)?, save_closed(self.closed)?];
-        for (table, part) in parts {
-            tables.push(TableDelta {
-                table,
-                scope: Scope::Keyed,
-                base,
-                upserts: together(&part.upserts)?,
-                deletes: together(&part.deletes)?,
-            });
-        }
+        let empty = self.parameters.new_table()?;
+        tables.extend(self.saved.snapshot(empty, self.windows.iter_mut().map(|(window, table)| (*window, table)))?);
         Ok(Snapshot { tables })
     }
 
@@ -327,24 +236,7 @@ impl Operator for WindowAggregate {
         let from = from.restrict(self.parameters.key_groups)?;
         self.mark = restore_watermark(&from)?;
         self.closed = restore_closed(&from)?;
-        let mut by_window: BTreeMap<Window, Restored> = BTreeMap::new();
-        for delta in from.deltas.iter().filter(|delta| delta.scope == Scope::Keyed) {
-            for (rows, upserts) in [(&delta.deletes, false), (&delta.upserts, true)] {
-                let Some(rows) = rows else { continue };
-                for (window, rows) in by_windows(&delta.table, rows)? {
-                    let (upserts, deletes) = if upserts { (Some(rows), None) } else { (None, Some(rows)) };
-                    let part = TableDelta { upserts, deletes, ..delta.clone() };
-                    by_window.entry(window).or_default().deltas.push(part);
-                }
-            }
-        }
-        for (window, part) in by_window {
-            let mut table = self.new_table()?;
-            table.restore(&part)?;
-            if table.keys.len() > 0 {
-                self.windows.insert(window, table);
-            }
-        }
+        self.windows = restore(&from, &|| self.parameters.new_table())?;
         Ok(())
     }
 
@@ -352,55 +244,11 @@ impl Operator for WindowAggregate {
         let unmatched: u64 = self.windows.values().map(|table| table.unmatched).sum();
         vec![
             ("open_windows", self.windows.len() as u64),
-            ("late_rows", self.late_rows),
-            ("late_max_ms", self.late_max_ms),
+            ("late_rows", self.late.rows),
+            ("late_max_ms", self.late.max_ms),
             ("unmatched_retractions", self.unmatched + unmatched),
         ]
     }
-}
-
-/// A table's rows of several windows.
-#[derive(Default)]
-struct Parts {
-    upserts: Vec<RecordBatch>,
-    deletes: Vec<RecordBatch>,
-}
-
-fn together(parts: &[RecordBatch]) -> Result<Option<RecordBatch>> {
-    match parts {
-        [] => Ok(None),
-        [first, ..] => Ok(Some(concat_batches(&first.schema(), parts)?)),
-    }
-}
-
-/// A delta of one window's table as one of all windows': the window stands behind the key group.
-fn in_window(window: Window, mut delta: TableDelta) -> Result<TableDelta> {
-    for rows in [&mut delta.upserts, &mut delta.deletes].into_iter().flatten() {
-        let mut fields = rows.schema().fields().to_vec();
-        let mut columns = rows.columns().to_vec();
-        for (place, (name, value)) in WINDOW_COLUMNS.into_iter().zip([window.end, window.start]).enumerate() {
-            fields.insert(place + 1, Arc::new(Field::new(name, DataType::Int64, false)));
-            columns.insert(place + 1, Arc::new(Int64Array::from(vec![value; rows.num_rows()])) as ArrayRef);
-        }
-        *rows = RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?;
-    }
-    Ok(delta)
-}
-
-/// The inverse of [`in_window`] over rows of many windows.
-fn by_windows(table: &str, rows: &RecordBatch) -> Result<Vec<(Window, RecordBatch)>> {
-    let whole = |place: usize| rows.columns().get(place).and_then(|column| column.as_primitive_opt::<Int64Type>());
-    let (Some(ends), Some(starts)) = (whole(1), whole(2)) else {
-        return Err(Error::state(format!("saved state table '{table}' has no windows")));
-    };
-    let mut places: BTreeMap<Window, Vec<u32>> = BTreeMap::new();
-    for (row, (end, start)) in ends.values().iter().zip(starts.values()).enumerate() {
-        places.entry(Window { end: *end, start: *start }).or_default().push(row as u32);
-    }
-    let columns: Vec<usize> = (0..rows.num_columns()).filter(|column| !(1..=2).contains(column)).collect();
-    let narrow = rows.project(&columns)?;
-    let parts = places.into_iter();
-    parts.map(|(window, rows)| Ok((window, take_record_batch(&narrow, &UInt32Array::from(rows))?))).collect()
 }
 
 #[cfg(test)]

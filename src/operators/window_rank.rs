@@ -11,7 +11,7 @@ use super::{Operator, Output, Port};
 use crate::changelog::{ChangeBatch, CheckpointId, Watermark};
 use crate::error::Result;
 use crate::state::{KeyGroupRange, KeyTable, Restored, Row, Snapshot, SortedRows};
-use crate::types::{RankFunction, SortColumn};
+use crate::types::{LocalTime, RankFunction, SortColumn};
 
 /// The table of rows in a snapshot.
 const ROWS: &str = "rows";
@@ -26,6 +26,8 @@ pub struct WindowRankParameters {
     pub partition: Vec<usize>,
     /// The column of the window's end.
     pub window_end: usize,
+    /// The clock whose local times the windows' bounds are.
+    pub clock: LocalTime,
     /// The order within a partition.
     pub order: Vec<SortColumn>,
     /// How equal rows are counted.
@@ -114,7 +116,8 @@ impl Ranks {
 impl Operator for WindowRank {
     fn on_changes(&mut self, _port: Port, batch: ChangeBatch, _out: &mut Output) -> Result<()> {
         let ends = row_times(batch.rows(), self.parameters.window_end)?;
-        let on_time = ends.values().iter().map(|end| Some(end - 1 > self.watermark.0)).collect();
+        let passed = self.parameters.clock.complete(self.watermark.0);
+        let on_time = ends.values().iter().map(|end| Some(end - 1 > passed)).collect();
         let before = batch.len();
         let (batch, ends) = (batch.filter(&on_time)?, arrow::compute::filter(&ends, &on_time)?);
         self.late += (before - batch.len()) as u64;
@@ -140,9 +143,10 @@ impl Operator for WindowRank {
 
     fn on_watermark(&mut self, mark: Watermark, out: &mut Output) -> Result<()> {
         self.watermark = self.watermark.max(mark);
+        let passed = self.parameters.clock.complete(mark.0);
         let mut told = RankChanges::new(self.parameters.range.0, false);
         while let Some(window) = self.open.first_entry()
-            && *window.key() - 1 <= mark.0
+            && *window.key() - 1 <= passed
         {
             for slot in window.remove() {
                 self.close(slot, &mut told);
@@ -194,6 +198,7 @@ mod tests {
             output: schema("s TS, e TS, k TEXT, v BIGINT, rn BIGINT"),
             partition: vec![0, 1],
             window_end: 1,
+            clock: LocalTime::default(),
             order: vec![SortColumn { column: 3, descending: true, nulls_first: false }],
             function,
             range,
@@ -227,6 +232,23 @@ mod tests {
             check(&run(Rank, (2, 4), false, size), "+I[0, 10, d, 4, 4]\nW 9");
             check(&run(DenseRank, (2, 3), false, size), "+I[0, 10, d, 4, 2]\n+I[0, 10, c, NULL, 3]\nW 9");
         }
+    }
+
+    #[test]
+    fn windows_of_local_time_end_by_its_clock() {
+        let hours_behind = 5 * 3_600_000;
+        let mut operator = operator(RankFunction::RowNumber, (1, 1), false);
+        operator.parameters.clock = LocalTime::in_zone(crate::types::TimeZone::named("GMT-05:00").unwrap());
+        let mut out = Output::default();
+        let rows = |text| changes(&schema("s TS, e TS, k TEXT, v BIGINT"), text);
+        feed(&mut operator, &rows("+I 0 10 a 5"), 9, &mut out);
+        operator.on_watermark(Watermark(9), &mut out).unwrap();
+        check(&emitted(&mut out), "W 9");
+        feed(&mut operator, &rows("+I 0 10 b 6"), 9, &mut out);
+        operator.on_watermark(Watermark(9 + hours_behind), &mut out).unwrap();
+        check(&emitted(&mut out), "+I[0, 10, b, 6, 1]\nW 18000009");
+        feed(&mut operator, &rows("+I 0 10 c 7"), 9, &mut out);
+        assert_eq!(operator.counters()[1], ("late_rows", 1));
     }
 
     #[test]

@@ -5,7 +5,8 @@ use std::fmt::Write;
 use super::display::expression;
 use crate::plan::stream::{Distribution, JoinSide, Node, NodeId, NodeKind, NodeParallelism, StateBound, StreamGraph};
 use crate::types::{
-    AggregateCall, Frame, FrameBound, FrameUnits, NullKeys, SortColumn, Versions, WindowSpec, WindowTime,
+    AggregateCall, Emission, Firing, Frame, FrameBound, FrameUnits, NullKeys, SortColumn, Versions, WindowSpec,
+    WindowTime,
 };
 
 /// One tree a sink, sinks first; a node that several use is drawn once and referred to after that.
@@ -68,11 +69,12 @@ fn title(graph: &StreamGraph, node: &Node) -> String {
             let emission = if mini_batch.is_some() { ", emits=[net change per bundle]" } else { "" };
             format!("groupBy=[{}], select=[{}]{emission}", columns(keys), calls(aggregates, &column))
         }
-        NodeKind::WindowAggregate { keys, window, session_gap, moment, aggregates, .. } => {
+        NodeKind::WindowAggregate { keys, window, session_gap, moment, emission, aggregates, .. } => {
             let by = columns(keys);
             let window = spec(&session_gap.map_or(*window, |gap| WindowSpec::Session { gap }));
             let select = calls(aggregates, &column);
-            format!("groupBy=[{by}], window=[{window}]{}, select=[{select}]", by_clock(*moment))
+            let emits = emission.map_or(String::new(), |emission| format!(", emits=[{}]", emitted(&emission)));
+            format!("groupBy=[{by}], window=[{window}]{}{emits}, select=[{select}]", by_clock(*moment))
         }
         NodeKind::Join { kind, sides, condition, pairs, null_keys }
         | NodeKind::WindowJoin { kind, sides, condition, pairs, null_keys, .. } => {
@@ -244,6 +246,16 @@ fn sorted(order: &[SortColumn], column: &dyn Fn(usize) -> String) -> String {
         format!("{}{direction}{nulls}", column(sort.column))
     };
     order.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+fn emitted(emission: &Emission) -> String {
+    let often = |firing: Firing| match firing {
+        Firing::EachRow => "at every row".to_string(),
+        Firing::Every(delay) => format!("every {delay} ms"),
+    };
+    let early = emission.early.map(|firing| format!("early {}", often(firing)));
+    let late = emission.late.map(|firing| format!("late {} for {} ms", often(firing), emission.lateness_ms));
+    early.into_iter().chain(late).collect::<Vec<_>>().join(", ")
 }
 
 fn by_clock(moment: WindowTime) -> &'static str {

@@ -93,8 +93,25 @@ pub struct PlanSettings {
     pub idle_timeout_ms: u64,
     /// `table.exec.source.cdc-events-duplicate`: sources of changes may say the same twice.
     pub duplicate_changes: bool,
+    /// `table.exec.emit.*`.
+    pub emit: EmitSettings,
     /// `table.exec.sink.not-null-enforcer = DROP`: rows with NULL in a `NOT NULL` column of a sink are passed over.
     pub drop_null_rows: bool,
+}
+
+/// `table.exec.emit.*`: whether group windows are told before they end, or take late rows.
+#[derive(Debug, Clone, Default)]
+pub struct EmitSettings {
+    /// `early-fire.enabled`
+    pub early_fire: bool,
+    /// `early-fire.delay` in milliseconds, if it is set; 0: at every row.
+    pub early_delay_ms: Option<u64>,
+    /// `late-fire.enabled`
+    pub late_fire: bool,
+    /// `late-fire.delay` in milliseconds, if it is set; 0: at every row.
+    pub late_delay_ms: Option<u64>,
+    /// `allow-lateness` in milliseconds, if it is set.
+    pub lateness_ms: Option<u64>,
 }
 
 /// What a source is, as far as plans depend on it.

@@ -15,8 +15,8 @@ use super::display;
 use crate::catalog::TableDefinition;
 use crate::changelog::ChangelogMode;
 use crate::types::{
-    AggregateCall, Frame, FrameCall, JoinKind, MiniBatch, NullKeys, OnConflict, OverCall, OverFrame, RankFunction,
-    RankInput, SetOperation, SortColumn, SqlType, Versions, WindowColumn, WindowSpec, WindowTime,
+    AggregateCall, Emission, Frame, FrameCall, JoinKind, MiniBatch, NullKeys, OnConflict, OverCall, OverFrame,
+    RankFunction, RankInput, SetOperation, SortColumn, SqlType, Versions, WindowColumn, WindowSpec, WindowTime,
 };
 
 /// Index of a node in [`StreamGraph::nodes`].
@@ -171,6 +171,8 @@ pub enum NodeKind {
         local: bool,
         /// Whether the rows' time counts, or that of the machine.
         moment: WindowTime,
+        /// Whether results are told beside at the window's end, and how; `None`: once, and append-only.
+        emission: Option<Emission>,
         /// Which columns of the window are emitted after the keys, in this order.
         window_columns: Vec<WindowColumn>,
         /// What is computed.
@@ -277,6 +279,8 @@ pub enum NodeKind {
         partition: Vec<usize>,
         /// The column of the window's end.
         window_end: usize,
+        /// Whether the windows are cut along local time.
+        local: bool,
         /// The order within a partition.
         order: Vec<SortColumn>,
         /// How equal rows are counted.
@@ -523,11 +527,21 @@ impl StreamGraph {
             NodeKind::GroupAggregate { keys, aggregates, append_only_input, .. } => {
                 format!("keys [{}] aggregates [{}] append-only {append_only_input}", types(keys), calls(aggregates))
             }
-            NodeKind::WindowAggregate { keys, window, session_gap, moment, aggregates, append_only_input, .. } => {
+            NodeKind::WindowAggregate {
+                keys,
+                window,
+                session_gap,
+                moment,
+                emission,
+                aggregates,
+                append_only_input,
+                ..
+            } => {
                 let session = session_gap.map_or(String::new(), |gap| format!(" session {gap}"));
                 let moment = if *moment == WindowTime::Processing { " by the clock" } else { "" };
+                let emission = emission.map_or(String::new(), |emission| format!(" {emission:?}"));
                 format!(
-                    "keys [{}] window {window:?}{session}{moment} aggregates [{}] append-only {append_only_input}",
+                    "keys [{}] window {window:?}{session}{moment}{emission} aggregates [{}] append-only {append_only_input}",
                     types(keys),
                     calls(aggregates)
                 )

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{PlanSettings, Planner, SourceFacts, TableFacts, declare_table, declare_view, explain};
+use super::{EmitSettings, PlanSettings, Planner, SourceFacts, TableFacts, declare_table, declare_view, explain};
 use crate::catalog::{Catalog, Relation, TableDefinition};
 use crate::changelog::ChangelogMode;
 use crate::error::Result;
@@ -207,6 +207,24 @@ fn sessions_are_found_by_the_aggregation_or_wait_for_their_end() {
         &format!("SELECT window_end, COUNT(*) FROM {session} GROUP BY window_start, window_end"),
         "SELECT SESSION_START(ts, INTERVAL '5' MINUTE), COUNT(*) FROM clicks GROUP BY SESSION(ts, INTERVAL '5' MINUTE)",
     ]));
+}
+
+#[test]
+fn early_and_late_fire_make_windows_update() {
+    let emit = EmitSettings {
+        early_fire: true,
+        early_delay_ms: Some(5_000),
+        late_fire: true,
+        late_delay_ms: Some(0),
+        lateness_ms: Some(60_000),
+    };
+    let settings = || PlanSettings { emit: emit.clone(), ..PlanSettings::default() };
+    let group = "SELECT who, COUNT(*) FROM clicks GROUP BY who, TUMBLE(ts, INTERVAL '1' HOUR)";
+    let function = "SELECT COUNT(*) FROM TABLE(TUMBLE(TABLE clicks, DESCRIPTOR(ts), INTERVAL '1' HOUR)) \
+        GROUP BY window_start, window_end";
+    let session = "SELECT COUNT(*) FROM clicks GROUP BY SESSION(ts, INTERVAL '1' HOUR)";
+    let plans = [group, function, session].map(|sql| planned(sql, settings()));
+    insta::assert_snapshot!(plans.join("\n"));
 }
 
 #[test]

@@ -36,6 +36,7 @@ use crate::limits::KEY_GROUPS;
 use crate::operators::{Consolidate, Operator, Port};
 use crate::plan::stream::{Distribution, NodeId, NodeKind, StreamGraph};
 use crate::state::KeyGroupRange;
+use crate::types::Firing;
 
 /// Operators are told the time at least this often.
 const TICK: Duration = Duration::from_millis(200);
@@ -356,10 +357,17 @@ impl Assembly<'_> {
         })
     }
 
-    /// How often the clock of a chain must be looked at: as often as a bundle of it may close.
+    /// How often the clock of a chain must be looked at: as often as a bundle of it may close or a window be told.
     fn tick(&self, nodes: &[NodeId]) -> Duration {
         let latency = |id: &NodeId| match &self.graph.nodes[*id].kind {
             NodeKind::GroupAggregate { mini_batch: Some(bundle), .. } => Some(Duration::from_millis(bundle.latency_ms)),
+            NodeKind::WindowAggregate { emission: Some(emission), .. } => {
+                let delay = |firing: Option<Firing>| match firing {
+                    Some(Firing::Every(delay)) => u64::try_from(delay).ok(),
+                    Some(Firing::EachRow) | None => None,
+                };
+                delay(emission.early).into_iter().chain(delay(emission.late)).min().map(Duration::from_millis)
+            }
             _ => None,
         };
         nodes.iter().filter_map(latency).chain([TICK]).min().unwrap_or(TICK).max(Duration::from_millis(1))

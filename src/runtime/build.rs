@@ -19,8 +19,9 @@ use crate::operators::{
     GroupAggregateParameters, IntervalJoin, IntervalJoinParameters, Join, JoinInput, JoinParameters, KeepFirst,
     Operator, Output, Over, OverParameters, OverTable, OverTableParameters, Port, Rank, RankParameters,
     SessionAggregate, SessionAssign, SessionAssignParameters, Sort, TemporalJoin, TemporalJoinParameters, TemporalSort,
-    Unnest, UnnestParameters, UpsertMaterialize, UpsertMaterializeParameters, WatermarkAssigner, WindowAggregate,
-    WindowAggregateParameters, WindowAssign, WindowJoin, WindowJoinParameters, WindowRank, WindowRankParameters,
+    Unnest, UnnestParameters, UpdatingWindowAggregate, UpsertMaterialize, UpsertMaterializeParameters,
+    WatermarkAssigner, WindowAggregate, WindowAggregateParameters, WindowAssign, WindowJoin, WindowJoinParameters,
+    WindowRank, WindowRankParameters,
 };
 use crate::plan::stream::{JoinSide, Node, NodeKind, StreamGraph};
 use crate::state::KeyGroupRange;
@@ -82,6 +83,7 @@ pub fn operator(
             session_gap,
             local,
             moment,
+            emission,
             window_columns,
             aggregates,
             append_only_input,
@@ -99,9 +101,10 @@ pub fn operator(
                 append_only_input: *append_only_input,
                 key_groups,
             };
-            match session_gap {
-                None => Box::new(WindowAggregate::new(parameters)?),
-                Some(_) => Box::new(SessionAggregate::new(parameters)?),
+            match (session_gap, emission) {
+                (Some(_), _) => Box::new(SessionAggregate::new(parameters)?),
+                (None, Some(emission)) => Box::new(UpdatingWindowAggregate::new(parameters, *emission)?),
+                (None, None) => Box::new(WindowAggregate::new(parameters)?),
             }
         }
         NodeKind::Join { kind, sides, condition, pairs, null_keys } => Box::new(Join::new(JoinParameters {
@@ -195,7 +198,7 @@ pub fn operator(
         }
         NodeKind::TemporalSort { time, order } => Box::new(TemporalSort::new(output, *time, order)?),
         NodeKind::Sort { order, range } => Box::new(Sort::new(output, order, *range)?),
-        ranking => top(ranking, input()?, output, key_groups)?,
+        ranking => top(ranking, input()?, output, config, key_groups)?,
     }))
 }
 
@@ -211,7 +214,13 @@ fn join_inputs(graph: &StreamGraph, node: &Node, sides: &[JoinSide; 2]) -> Resul
 }
 
 /// An operator over rows in an order.
-fn top(kind: &NodeKind, input: SchemaRef, output: SchemaRef, key_groups: KeyGroupRange) -> Result<Box<dyn Operator>> {
+fn top(
+    kind: &NodeKind,
+    input: SchemaRef,
+    output: SchemaRef,
+    config: &JobConfig,
+    key_groups: KeyGroupRange,
+) -> Result<Box<dyn Operator>> {
     Ok(match kind {
         NodeKind::Rank {
             partition,
@@ -259,12 +268,13 @@ fn top(kind: &NodeKind, input: SchemaRef, output: SchemaRef, key_groups: KeyGrou
                 key_groups,
             })?)
         }
-        NodeKind::WindowRank { partition, window_end, order, function, range, newest_first } => {
+        NodeKind::WindowRank { partition, window_end, local, order, function, range, newest_first } => {
             Box::new(WindowRank::new(WindowRankParameters {
                 input,
                 output,
                 partition: partition.clone(),
                 window_end: *window_end,
+                clock: local_time(*local, config),
                 order: order.clone(),
                 function: *function,
                 range: *range,

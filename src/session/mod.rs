@@ -23,6 +23,8 @@ mod options;
 mod recreate;
 mod show;
 mod tables;
+#[cfg(test)]
+mod tests;
 
 pub use connectors::ProgramTable;
 pub use engine::{Engine, EngineBuilder};

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::catalog::parse_duration;
 use crate::error::{Error, Result};
-use crate::plan::PlanSettings;
+use crate::plan::{EmitSettings, PlanSettings};
 use crate::runtime::{CheckpointConfig, RestartStrategy};
 use crate::types::MiniBatch;
 
@@ -25,6 +25,11 @@ pub(super) const KNOWN: &[(&str, &str, &str)] = &[
     ("table.exec.mini-batch.enabled", "false", "aggregates emit net changes per bundle instead of every change"),
     ("table.exec.mini-batch.allow-latency", "0 ms", "a bundle closes after this time"),
     ("table.exec.mini-batch.size", "-1", "a bundle closes after so many rows"),
+    ("table.exec.emit.early-fire.enabled", "false", "group windows are told before they end, and then updated"),
+    ("table.exec.emit.early-fire.delay", "", "time between early results; 0: at every row"),
+    ("table.exec.emit.late-fire.enabled", "false", "late rows update the results of group windows that have ended"),
+    ("table.exec.emit.late-fire.delay", "", "time between late results; 0: at every row"),
+    ("table.exec.emit.allow-lateness", "", "with late fire: how long after its end a window takes rows"),
     ("table.exec.state.ttl", "0 ms", "state of a key that is idle for longer is dropped; 0: never"),
     (
         "table.exec.source.idle-timeout",
@@ -199,6 +204,11 @@ impl SessionOptions {
         Ok(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
     }
 
+    fn optional_milliseconds(&self, key: &str) -> Result<Option<u64>> {
+        let milliseconds = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        Ok(self.duration(key)?.map(milliseconds))
+    }
+
     pub(super) fn watermark_interval_ms(&self) -> Result<i64> {
         Ok(i64::try_from(self.milliseconds("pipeline.auto-watermark-interval")?).unwrap_or(i64::MAX))
     }
@@ -227,6 +237,13 @@ impl SessionOptions {
             ttl_ms: self.milliseconds("table.exec.state.ttl")?,
             idle_timeout_ms: self.milliseconds("table.exec.source.idle-timeout")?,
             duplicate_changes: self.boolean("table.exec.source.cdc-events-duplicate")?,
+            emit: EmitSettings {
+                early_fire: self.boolean("table.exec.emit.early-fire.enabled")?,
+                early_delay_ms: self.optional_milliseconds("table.exec.emit.early-fire.delay")?,
+                late_fire: self.boolean("table.exec.emit.late-fire.enabled")?,
+                late_delay_ms: self.optional_milliseconds("table.exec.emit.late-fire.delay")?,
+                lateness_ms: self.optional_milliseconds("table.exec.emit.allow-lateness")?,
+            },
             drop_null_rows: self.one_of("table.exec.sink.not-null-enforcer", &["ERROR", "DROP"])? == "DROP",
         })
     }

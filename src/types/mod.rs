@@ -26,4 +26,4 @@ pub use over::{OverCall, OverFrame};
 pub use rank::{RankFunction, RankInput, SortColumn};
 pub use sql_type::{RowField, SqlType};
 pub use time_zone::TimeZone;
-pub use window::{WindowColumn, WindowSpec, WindowTime};
+pub use window::{Emission, Firing, WindowColumn, WindowSpec, WindowTime};

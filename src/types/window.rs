@@ -51,6 +51,26 @@ pub enum WindowTime {
     Processing,
 }
 
+/// When windows tell results beside at their end: `table.exec.emit.*`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Emission {
+    /// Before the window's end.
+    pub early: Option<Firing>,
+    /// After it, while late rows are taken.
+    pub late: Option<Firing>,
+    /// For how long after its end a window takes late rows, in milliseconds of event time.
+    pub lateness_ms: i64,
+}
+
+/// How often results are told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Firing {
+    /// At every row that changes one.
+    EachRow,
+    /// So many milliseconds of processing time after the first change.
+    Every(i64),
+}
+
 /// A column that a window gives to its rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WindowColumn {

@@ -258,6 +258,8 @@ impl Translation<'_> {
         if window.session_gap.is_some() {
             refuse_arrival(&aggregates)?;
         }
+        let legacy = parts.iter().any(|part| matches!(part, GroupPart::Packed));
+        let emission = self.emission(legacy, window.session_gap.is_some(), window.moment)?;
         let keys: Vec<usize> = parts.iter().filter_map(GroupPart::key).collect();
         let window_columns = vec![WindowColumn::Start, WindowColumn::End, WindowColumn::Time];
         let input_node = self.node(input);
@@ -272,7 +274,15 @@ impl Translation<'_> {
             WindowTime::Processing => facts.proctime = vec![first_window + 2],
         }
         facts.upsert_key = Some((0..keys.len() + 2).collect());
-        facts.state = StateBound::Bounded(format!("a window's groups go when {}", passes(window.moment)));
+        facts.state = StateBound::Bounded(match emission.map(|emission| emission.lateness_ms) {
+            None | Some(0) => format!("a window's groups go when {}", passes(window.moment)),
+            Some(lateness) => format!("a window's groups go {lateness} ms of event time after its end"),
+        });
+        facts.mode = match emission {
+            None => ChangelogMode::APPEND,
+            Some(_) if append_only_input => ChangelogMode::RETRACT.without(Kind::Delete),
+            Some(_) => ChangelogMode::RETRACT,
+        };
         let edge = self.keyed_edge(input, &keys, &mut facts);
         let kind = NodeKind::WindowAggregate {
             keys,
@@ -281,6 +291,7 @@ impl Translation<'_> {
             session_gap: window.session_gap,
             local: window.local,
             moment: window.moment,
+            emission,
             window_columns: window_columns.clone(),
             aggregates,
             append_only_input,

@@ -195,6 +195,7 @@ impl Translation<'_> {
         let kind = NodeKind::WindowRank {
             partition: top.partition,
             window_end: end,
+            local: windows.local,
             order: top.order,
             function: top.function,
             range: top.range,

@@ -13,10 +13,11 @@ use datafusion_expr::{Aggregate, BinaryExpr, Expr, Extension, LogicalPlan, Opera
 use super::calc::column_index;
 use super::{Facts, Translation, Windows, forward, is_instant};
 use crate::error::{Error, Result};
+use crate::plan::EmitSettings;
 use crate::plan::error::unwrap;
 use crate::plan::nodes::{WINDOW_COLUMNS, WindowNode};
 use crate::plan::stream::{Node, NodeId, NodeKind, StateBound};
-use crate::types::{WindowColumn, WindowSpec, WindowTime};
+use crate::types::{Emission, Firing, WindowColumn, WindowSpec, WindowTime};
 
 /// What an aggregation makes of the windows below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -200,6 +201,40 @@ impl Translation<'_> {
         let node = self.node(input);
         self.require_time_attribute(node, column)?;
         Ok(if node.proctime.contains(&column) { WindowTime::Processing } else { WindowTime::Event })
+    }
+
+    /// When the windows of an aggregation are told beside at their end.
+    pub(super) fn emission(&self, legacy: bool, session: bool, moment: WindowTime) -> Result<Option<Emission>> {
+        let EmitSettings { early_fire, early_delay_ms, late_fire, late_delay_ms, lateness_ms } = self.settings.emit;
+        // Processing time has no late rows. A bounded table is there before the first window is told.
+        let late_fire = late_fire && moment == WindowTime::Event;
+        if self.settings.batch || !(early_fire || late_fire) {
+            return Ok(None);
+        }
+        if !legacy {
+            return Err(Error::sql("windows of table functions are told once: early and late fire are for group windows")
+                .hint("write GROUP BY TUMBLE(ts, …), or SET 'table.exec.emit.early-fire.enabled' and 'table.exec.emit.late-fire.enabled' = 'false'"));
+        }
+        if session {
+            return Err(Error::sql("sessions are told once: early and late fire are for TUMBLE and HOP")
+                .hint("SET 'table.exec.emit.early-fire.enabled' and 'table.exec.emit.late-fire.enabled' = 'false'"));
+        }
+        let firing = |enabled: bool, delay: Option<u64>, which: &str| match (enabled, delay) {
+            (false, _) => Ok(None),
+            (true, Some(0)) => Ok(Some(Firing::EachRow)),
+            (true, Some(delay)) => Ok(Some(Firing::Every(i64::try_from(delay).unwrap_or(i64::MAX)))),
+            (true, None) => Err(Error::sql(format!("{which} fire is enabled, and its delay is not set"))
+                .hint(format!("SET 'table.exec.emit.{which}-fire.delay' = '10 s'; '0 s' fires at every row"))),
+        };
+        let early = firing(early_fire, early_delay_ms, "early")?;
+        let late = firing(late_fire, late_delay_ms, "late")?;
+        // As in Flink, the time to live of state stands in for an allowance that is not set.
+        let lateness = if late_fire { lateness_ms.unwrap_or(self.settings.ttl_ms) } else { 0 };
+        if late_fire && lateness == 0 {
+            return Err(Error::sql("late fire is enabled, and no lateness is allowed")
+                .hint("SET 'table.exec.emit.allow-lateness' = '1 h'"));
+        }
+        Ok(Some(Emission { early, late, lateness_ms: i64::try_from(lateness).unwrap_or(i64::MAX) }))
     }
 
     pub(super) fn window(&mut self, window: &WindowNode) -> Result<NodeId> {
