@@ -34,6 +34,16 @@ const QUERIES: &[&str] = &[
     "SELECT k, d, v, window_end FROM TABLE(SESSION(TABLE t PARTITION BY k, DESCRIPTOR(ts), INTERVAL '1' SECOND)) WHERE b",
     "SELECT n, COUNT(*) AS windows FROM (SELECT window_end, k, COUNT(*) AS n
      FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '3' SECOND)) GROUP BY k, window_start, window_end) GROUP BY n",
+    "SELECT a.k, COUNT(*) AS n, COUNT(b.v) AS m, SUM(b.v) AS s FROM t a LEFT JOIN t b
+     ON a.k = b.k AND b.ts > a.ts AND b.ts <= a.ts + INTERVAL '1' SECOND AND a.v < b.v GROUP BY a.k",
+    "SELECT a.s, b.b, COUNT(*) AS n, SUM(a.v - b.v) AS s FROM t a FULL JOIN t b
+     ON a.s = b.s AND b.ts BETWEEN a.ts - INTERVAL '2' SECOND AND a.ts + INTERVAL '1' SECOND AND a.b GROUP BY a.s, b.b",
+    "SELECT x.window_start, COUNT(*) AS n, SUM(y.n) AS m FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '4' SECOND)) x
+     LEFT JOIN (SELECT k, window_start, window_end, COUNT(*) AS n
+     FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '4' SECOND)) WHERE b GROUP BY k, window_start, window_end) y
+     ON x.k = y.k + 1 AND x.window_start = y.window_start AND x.window_end = y.window_end GROUP BY x.window_start, x.window_end",
+    "SELECT a.k, COUNT(*) AS n, COUNT(r.ts) AS m, MAX(r.ts) AS s FROM t a
+     LEFT JOIN r FOR SYSTEM_TIME AS OF a.ts ON a.k + 1 = r.k GROUP BY a.k",
 ];
 
 /// Each way: the folder of the input, and the settings.
@@ -68,6 +78,9 @@ fn every_way_of_running_a_query_gives_the_same_table() {
 fn run(folder: &Path, (input, settings): (&str, &[&str])) -> Vec<Vec<String>> {
     let mut sql = format!(
         "CREATE TABLE t (k INT, v BIGINT, m DECIMAL(12, 3), s STRING, b BOOLEAN, d DATE, ts TIMESTAMP(3),
+           WATERMARK FOR ts AS ts - INTERVAL '2' SECOND)
+         WITH ('connector' = 'filesystem', 'path' = '{input}', 'format' = 'json');
+         CREATE TABLE r (k INT, ts TIMESTAMP(3), PRIMARY KEY (k) NOT ENFORCED,
            WATERMARK FOR ts AS ts - INTERVAL '2' SECOND)
          WITH ('connector' = 'filesystem', 'path' = '{input}', 'format' = 'json');"
     );

@@ -92,6 +92,71 @@ fn killed_within_the_ranges_of_a_large_file_every_row_is_copied_once() {
     assert!(ids.iter().copied().eq(0..ROWS), "{} rows were copied of {ROWS}", ids.len());
 }
 
+/// Joins over time keep rows, windows and versions: all of it moves when the parallelism changes.
+#[test]
+fn killed_with_rows_waiting_in_joins_over_time_each_is_joined_once() {
+    const ROWS: usize = 80_000;
+    let script = "
+        CREATE TABLE a (id INT, k INT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL '2' SECOND)
+          WITH ('connector' = 'filesystem', 'path' = '{path}/a.csv', 'format' = 'csv');
+        CREATE TABLE b (id INT, k INT, ts TIMESTAMP(3), PRIMARY KEY (k) NOT ENFORCED, WATERMARK FOR ts AS ts)
+          WITH ('connector' = 'filesystem', 'path' = '{path}/b.csv', 'format' = 'csv');
+        CREATE TABLE near (a INT, b INT) WITH ('connector' = 'filesystem', 'path' = '{path}/near', 'format' = 'csv');
+        CREATE TABLE together (a INT, b INT)
+          WITH ('connector' = 'filesystem', 'path' = '{path}/together', 'format' = 'csv');
+        CREATE TABLE valid (a INT, b INT) WITH ('connector' = 'filesystem', 'path' = '{path}/valid', 'format' = 'csv');
+        EXECUTE STATEMENT SET BEGIN
+        INSERT INTO near SELECT a.id, b.id FROM a FULL JOIN b
+          ON a.k = b.k AND b.ts BETWEEN a.ts - INTERVAL '3' SECOND AND a.ts + INTERVAL '5' SECOND;
+        INSERT INTO together SELECT a.id, b.id FROM TABLE(TUMBLE(TABLE a, DESCRIPTOR(ts), INTERVAL '10' SECOND)) a
+          FULL JOIN TABLE(TUMBLE(TABLE b, DESCRIPTOR(ts), INTERVAL '10' SECOND)) b
+          ON a.k = b.k AND a.window_start = b.window_start AND a.window_end = b.window_end;
+        INSERT INTO valid SELECT a.id, v.id FROM a LEFT JOIN b FOR SYSTEM_TIME AS OF a.ts AS v ON a.k = v.k;
+        END;";
+    let prepare = |folder: &Path| {
+        for (name, step) in [("a", 1), ("b", 7)] {
+            let rows = (0..ROWS).map(|id| {
+                let (second, rest) = (id / 100, id % 100 * 10 + step);
+                let time = format!("2026-01-01 00:{:02}:{:02}.{rest:03}", second / 60, second % 60);
+                format!("{id},{},{time}\n", id * step % 997)
+            });
+            std::fs::write(folder.join(format!("{name}.csv")), rows.collect::<String>()).expect("the input");
+        }
+        let script = script.replace("{path}", &folder.display().to_string());
+        std::fs::write(folder.join("joins.sql"), script).expect("the script");
+    };
+    let results = |folder: &Path| {
+        ["near", "together", "valid"].map(|table| {
+            let mut lines = committed_lines(&folder.join(table));
+            lines.sort();
+            lines
+        })
+    };
+    let undisturbed = tempfile::tempdir().expect("a temporary folder");
+    prepare(undisturbed.path());
+    let status = start(undisturbed.path(), "joins.sql", 1, "1 h", "").wait().expect("the undisturbed run");
+    assert!(status.success(), "{}", errors(undisturbed.path()));
+    let expected = results(undisturbed.path());
+    assert!(expected.iter().all(|table| table.len() >= ROWS), "a join without rows proves nothing");
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let folder = folder.path();
+    prepare(folder);
+    let mut random = Random(0xebbf_3011);
+    for parallelism in [2, 1, 4, 3, 2, 1] {
+        let mut child = start(folder, "joins.sql", parallelism, "20 ms", "");
+        std::thread::sleep(Duration::from_millis(150 + random.next() % 350));
+        // It may have come to its end before.
+        child.kill().expect("SIGKILL");
+        child.wait().expect("the killed job");
+    }
+    let status = start(folder, "joins.sql", 3, "20 ms", "").wait().expect("the last run");
+    assert!(status.success(), "{}", errors(folder));
+    for (table, (got, expected)) in results(folder).iter().zip(&expected).enumerate() {
+        assert_eq!(got.len(), expected.len(), "rows of table {table}");
+        assert!(got == expected, "other rows in table {table}");
+    }
+}
+
 /// Writes the rows over time: files in order, each growing in pieces that end anywhere within a line.
 fn feed(folder: &Path, rows: usize, over: Duration) {
     let begun = Instant::now();

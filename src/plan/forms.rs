@@ -74,6 +74,13 @@ impl Forms {
         (known.len() - 1).to_string()
     }
 
+    /// A number that no form has: for markers that belong together.
+    pub fn number(&self) -> usize {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.push(Form::Interval(ScalarValue::Null));
+        known.len() - 1
+    }
+
     /// The form of this name.
     pub fn get(&self, name: &str) -> Option<Form> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);

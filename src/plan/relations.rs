@@ -14,7 +14,7 @@ use sqlparser::ast::{
 
 use super::error::wrap;
 use super::nodes::WindowNode;
-use super::versions::VersionedNode;
+use super::versions::{self, VersionedNode};
 use crate::error::{Error, Span};
 use crate::sql::TABLE_ARGUMENT;
 use crate::types::{SqlType, WindowSpec};
@@ -30,13 +30,13 @@ impl RelationPlanner for WindowFunctions {
         context: &mut dyn RelationPlannerContext,
     ) -> BindResult<RelationPlanning> {
         let (name, arguments, alias) = match &relation {
-            TableFactor::Table { version: Some(_), alias, .. } => {
-                let alias = alias.clone();
+            TableFactor::Table { version: Some(version), alias, .. } => {
+                let (alias, number) = (alias.clone(), versions::number_of(version));
                 let mut table = relation;
                 if let TableFactor::Table { version, alias, .. } = &mut table {
                     (*version, *alias) = (None, None);
                 }
-                let node = VersionedNode { input: context.plan(table)? };
+                let node = VersionedNode { input: context.plan(table)?, number };
                 let plan = LogicalPlan::Extension(Extension { node: Arc::new(node) });
                 return Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, alias))));
             }

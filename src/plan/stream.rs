@@ -586,6 +586,7 @@ impl StreamGraph {
                     rows()
                 )
             }
+            NodeKind::WindowAssign { time, window } => format!("column {time} {window:?}"),
             NodeKind::KeepFirst { partition, time, .. } => {
                 format!("keys [{}] by column {time} of [{}]", types(partition), rows())
             }

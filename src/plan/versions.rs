@@ -10,18 +10,21 @@
 //! As a node of its own it is safe from rules that are made for joins of whole tables.
 
 use std::cmp::Ordering;
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
 use arrow::datatypes::DataType;
-use datafusion_common::tree_node::Transformed;
-use datafusion_common::{DFSchemaRef, JoinType, Result as BindResult};
+use datafusion_common::tree_node::{Transformed, TreeNodeRecursion};
+use datafusion_common::{DFSchemaRef, JoinType, Result as BindResult, ScalarValue};
 use datafusion_expr::logical_plan::builder::build_join_schema;
 use datafusion_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion_expr::{
-    ColumnarValue, Expr, Extension, Join, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-    SubqueryAlias, UserDefinedLogicalNodeCore, Volatility,
+    ColumnarValue, Expr, Extension, Filter, Join, LogicalPlan, Projection, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature, SubqueryAlias, UserDefinedLogicalNodeCore, Volatility,
 };
+
+use sqlparser::ast::{Expr as SqlExpr, TableVersion, Value, ValueWithSpan};
 
 use super::error::{span_in, wrap};
 use crate::error::Error;
@@ -33,7 +36,7 @@ const AS_OF: &str = "as_of";
 pub(super) fn as_of() -> Arc<ScalarUDF> {
     static FUNCTION: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
         // Volatile, so that no rule works it out.
-        let signature = Signature::any(1, Volatility::Volatile);
+        let signature = Signature::variadic_any(Volatility::Volatile);
         Arc::new(ScalarUDF::new_from_impl(AsOf { signature }))
     });
     Arc::clone(&FUNCTION)
@@ -66,6 +69,19 @@ impl ScalarUDFImpl for AsOf {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd)]
 pub(super) struct VersionedNode {
     pub input: LogicalPlan,
+    /// Which time it is read as of, if that stands in `WHERE`.
+    pub number: Option<String>,
+}
+
+/// The number of a time that stands in `WHERE`.
+pub(super) fn number_of(version: &TableVersion) -> Option<String> {
+    match version {
+        TableVersion::ForSystemTimeAsOf(SqlExpr::Value(ValueWithSpan {
+            value: Value::SingleQuotedString(number),
+            ..
+        })) => Some(number.clone()),
+        _ => None,
+    }
 }
 
 impl UserDefinedLogicalNodeCore for VersionedNode {
@@ -91,7 +107,7 @@ impl UserDefinedLogicalNodeCore for VersionedNode {
 
     fn with_exprs_and_inputs(&self, _: Vec<Expr>, mut inputs: Vec<LogicalPlan>) -> BindResult<VersionedNode> {
         match inputs.pop() {
-            Some(input) => Ok(VersionedNode { input }),
+            Some(input) => Ok(VersionedNode { input, number: self.number.clone() }),
             None => datafusion_common::internal_err!("a versioned table lost its table"),
         }
     }
@@ -200,31 +216,67 @@ impl UserDefinedLogicalNodeCore for TemporalNode {
 
 /// The plan with its temporal joins as nodes of their own.
 pub(super) fn apply(plan: LogicalPlan) -> BindResult<LogicalPlan> {
-    let plan = plan.transform_up_with_subqueries(|node| match node {
-        LogicalPlan::Join(join) => temporal(join),
+    let mut times = HashMap::new();
+    let plan = plan.transform_down_with_subqueries(|node| match node {
+        LogicalPlan::Filter(filter) => without_times(filter, &mut times),
         other => Ok(Transformed::no(other)),
+    })?;
+    let plan = plan.data.transform_up_with_subqueries(|node| match node {
+        LogicalPlan::Join(join) => temporal(join, &times),
+        other => Ok(Transformed::no(other)),
+    })?;
+    plan.data.apply_with_subqueries(|node| match node {
+        LogicalPlan::Extension(extension) if extension.node.as_any().is::<VersionedNode>() => Err(wrap(
+            Error::sql("FOR SYSTEM_TIME AS OF stands behind a table that is joined to another")
+                .hint("write FROM a JOIN t FOR SYSTEM_TIME AS OF a.time AS t ON a.key = t.key"),
+        )),
+        _ => Ok(TreeNodeRecursion::Continue),
     })?;
     Ok(plan.data)
 }
 
-fn temporal(join: Join) -> BindResult<Transformed<LogicalPlan>> {
-    let Some(right) = unversioned(&join.right)? else { return Ok(Transformed::no(LogicalPlan::Join(join))) };
-    let parts = join.filter.into_iter().flat_map(split_conjunction_owned);
-    let (mut times, mut rest) = (Vec::new(), Vec::new());
+/// Takes times out of a `WHERE`, by their numbers.
+fn without_times(filter: Filter, times: &mut HashMap<String, Expr>) -> BindResult<Transformed<LogicalPlan>> {
+    let is_time = |part: &Expr| matches!(part, Expr::ScalarFunction(call) if call.name() == AS_OF);
+    let (found, rest): (Vec<Expr>, Vec<Expr>) =
+        split_conjunction_owned(filter.predicate.clone()).into_iter().partition(is_time);
+    if found.is_empty() {
+        return Ok(Transformed::no(LogicalPlan::Filter(filter)));
+    }
+    for part in found {
+        if let Expr::ScalarFunction(call) = part
+            && let [time, Expr::Literal(ScalarValue::Utf8(Some(number)), _)] = call.args.as_slice()
+        {
+            times.insert(number.clone(), time.clone());
+        }
+    }
+    let input = Arc::unwrap_or_clone(filter.input);
+    Ok(Transformed::yes(match conjunction(rest) {
+        Some(rest) => LogicalPlan::Filter(Filter::try_new(rest, Arc::new(input))?),
+        None => input,
+    }))
+}
+
+fn temporal(join: Join, times: &HashMap<String, Expr>) -> BindResult<Transformed<LogicalPlan>> {
+    let Some((right, number)) = unversioned(&join.right)? else {
+        return Ok(Transformed::no(LogicalPlan::Join(join)));
+    };
+    let equal = join.on.into_iter().map(|(left, right)| left.eq(right));
+    let parts = equal.chain(join.filter.into_iter().flat_map(split_conjunction_owned));
+    let (mut found, mut rest) = (Vec::new(), Vec::new());
     for part in parts {
         match part {
-            Expr::ScalarFunction(call) if call.name() == AS_OF => times.extend(call.args),
+            Expr::ScalarFunction(call) if call.name() == AS_OF => found.extend(call.args),
             other => rest.push(other),
         }
     }
-    let ([time], false) = (times.as_slice(), rest.is_empty()) else {
+    found.extend(number.and_then(|number| times.get(&number).cloned()));
+    let ([time], false) = (found.as_slice(), rest.is_empty()) else {
         return datafusion_common::internal_err!("a temporal join without a time or a condition");
     };
     if let Some(constant) = rest.iter().find(|part| part.column_refs().is_empty()) {
-        let whole_table = matches!(constant, Expr::Literal(..)) && rest.len() == 1;
-        let told = if whole_table { "no key" } else { "a constant condition" };
         return Err(wrap(
-            Error::sql(format!("the temporal join has {told}: '{constant}'"))
+            Error::sql(format!("the condition of the temporal join has a part that compares nothing: {constant}"))
                 .at(span_in(time))
                 .hint("compare the versioned table's primary key: ON a.key = t.key"),
         ));
@@ -235,17 +287,27 @@ fn temporal(join: Join) -> BindResult<Transformed<LogicalPlan>> {
     Ok(Transformed::yes(LogicalPlan::Extension(Extension { node: Arc::new(node) })))
 }
 
-/// The table whose versions are asked for, if it is one.
-fn unversioned(plan: &LogicalPlan) -> BindResult<Option<LogicalPlan>> {
+/// The table whose versions are asked for, and the number of its time, if it is one.
+fn unversioned(plan: &LogicalPlan) -> BindResult<Option<(LogicalPlan, Option<String>)>> {
     Ok(match plan {
         LogicalPlan::SubqueryAlias(alias) => match unversioned(&alias.input)? {
-            Some(input) => {
-                Some(LogicalPlan::SubqueryAlias(SubqueryAlias::try_new(Arc::new(input), alias.alias.clone())?))
+            Some((input, number)) => {
+                let alias = SubqueryAlias::try_new(Arc::new(input), alias.alias.clone())?;
+                Some((LogicalPlan::SubqueryAlias(alias), number))
+            }
+            None => None,
+        },
+        // The columns were given other names.
+        LogicalPlan::Projection(projection) => match unversioned(&projection.input)? {
+            Some((input, number)) => {
+                let projection = Projection::try_new(projection.expr.clone(), Arc::new(input))?;
+                Some((LogicalPlan::Projection(projection), number))
             }
             None => None,
         },
         LogicalPlan::Extension(extension) => {
-            extension.node.as_any().downcast_ref::<VersionedNode>().map(|node| node.input.clone())
+            let node = extension.node.as_any().downcast_ref::<VersionedNode>();
+            node.map(|node| (node.input.clone(), node.number.clone()))
         }
         _ => None,
     })

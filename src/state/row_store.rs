@@ -302,7 +302,8 @@ impl RowStore {
         columns.iter().map(of).collect()
     }
 
-    /// Puts batches together of which little is left, or that were small from the start, if there are many.
+    /// Puts batches together of which little is left, or that were small from the start, if there are many. Small ones
+    /// go together with small ones, so that a row is copied a few times in its life, however few come at once.
     ///
     /// # Errors
     /// Only by a bug.
@@ -311,7 +312,17 @@ impl RowStore {
             return Ok(());
         }
         let wasteful = |batch: &Option<Batch>| batch.as_ref().is_some_and(Batch::wasteful);
-        let places: Vec<usize> = (0..self.batches.len()).filter(|place| wasteful(&self.batches[*place])).collect();
+        let live = |place: &usize| self.batches[*place].as_ref().map_or(0, |batch| batch.live);
+        let mut places: Vec<usize> = (0..self.batches.len()).filter(|place| wasteful(&self.batches[*place])).collect();
+        places.sort_by_key(live);
+        let mut rows = 0;
+        let alike = |(place, batch): (usize, &usize)| {
+            let fits = place < 2 || live(batch) <= 2 * rows;
+            rows += live(batch);
+            fits
+        };
+        let merged = places.iter().enumerate().map(alike).take_while(|fits| *fits).count();
+        places.truncate(merged);
         let slots: Vec<u32> = places
             .iter()
             .filter_map(|place| self.batches[*place].as_ref())
@@ -319,11 +330,11 @@ impl RowStore {
             .collect();
         let columns = self.take(&slots, self.schema.fields().len())?;
         let rows = self.rows_of(columns, slots.len())?;
+        self.wasteful -= places.len();
         for place in places {
             self.batches[place] = None;
             self.free_batches.push(place as u32);
         }
-        self.wasteful = 0;
         let batch = self.free_batch();
         for (row, slot) in slots.iter().enumerate() {
             self.places[*slot as usize] = (batch, row as u32);

@@ -14,7 +14,7 @@
 //!
 //! Nothing is ever taken back, and both times stay time attributes. A pair may be as old as the older of its rows, and a
 //! row beside NULLs is as old as it was kept: the watermark that goes on is so far behind. Late rows are joined with what
-//! is still there. In processing time rows are as old as their arrival.
+//! is still there; those that find nothing are counted. In processing time rows are as old as their arrival.
 //!
 //! A row that comes costs as much as it has matches: it is found by key, its partners by time, and nothing else is read.
 
@@ -75,6 +75,8 @@ pub struct IntervalJoin {
     /// Event time, or processing time where rows are as old as their arrival.
     now: i64,
     ended: [bool; 2],
+    /// Rows that came too late to find anything.
+    late: u64,
     saved: bool,
 }
 
@@ -155,6 +157,7 @@ impl IntervalJoin {
             key_groups,
             now: i64::MIN,
             ended: [false; 2],
+            late: 0,
             saved: false,
         })
     }
@@ -251,7 +254,7 @@ impl IntervalJoin {
 
     /// Lets go the rows of a port that can find no match any more; preserved ones without one are emitted beside NULLs.
     fn expire(&mut self, port: Port, limit: i64, out: &mut Output) -> Result<()> {
-        let expired = self.sides[port].expire(limit);
+        let expired = self.sides[port].expire(limit, self.kind.pads(port));
         if self.kind.pads(port) {
             let alone = expired.iter().map(|(_, slot)| *slot).filter(|slot| !self.sides[port].rows.is_marked(*slot));
             let alone: Vec<u32> = alone.collect();
@@ -325,6 +328,8 @@ impl Operator for IntervalJoin {
                     kept.push(row as u32);
                 } else if pads && !matched[row] {
                     alone.push(row as u32);
+                } else if !matched[row] && keys[row] != NONE && self.times.is_some() && times[row] < self.now {
+                    self.late += 1;
                 }
             }
             let found = found.with_alone(alone);
@@ -389,7 +394,7 @@ impl Operator for IntervalJoin {
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
         let [left, right] = &self.sides;
-        vec![("left_rows", left.rows.len() as u64), ("right_rows", right.rows.len() as u64)]
+        vec![("left_rows", left.rows.len() as u64), ("right_rows", right.rows.len() as u64), ("late_rows", self.late)]
     }
 }
 

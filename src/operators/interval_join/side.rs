@@ -66,6 +66,7 @@ impl Side {
             self.list(*slot, keys[*row as usize], times[*row as usize]);
         }
         self.deadlines.note(kept.iter().map(|row| times[*row as usize]).zip(slots.iter().copied()));
+        self.rows.compact()?;
         Ok(slots)
     }
 
@@ -82,13 +83,15 @@ impl Side {
         }
     }
 
-    /// Takes the rows whose time is before `limit` out of their lists, in order of time and arrival: `(key, slot)`.
-    /// They stay in the store until they are released.
-    pub fn expire(&mut self, limit: i64) -> Vec<(u32, u32)> {
+    /// Takes the rows whose time is before `limit` out of their lists, perhaps in order of time and arrival:
+    /// `(key, slot)`. They stay in the store until they are released.
+    pub fn expire(&mut self, limit: i64, ordered: bool) -> Vec<(u32, u32)> {
         let mut expired = self.deadlines.before(limit);
-        expired.sort_unstable_by_key(|(time, slot)| (*time, self.rows.sequence(*slot)));
+        if ordered {
+            expired.sort_unstable_by_key(|(time, slot)| (*time, self.rows.sequence(*slot)));
+        }
         for (_, slot) in &expired {
-            // Rows of a key leave in the order of its list.
+            // All that stands before the limit in a key's list leaves, so it does not matter which of them this is.
             self.lists[self.key_of[*slot as usize] as usize].pop_front();
         }
         expired.into_iter().map(|(_, slot)| (self.key_of[slot as usize], slot)).collect()

@@ -94,6 +94,14 @@ fn both_bounds_belong_to_the_interval_in_either_direction() {
 }
 
 #[test]
+fn late_rows_meet_what_is_left_and_are_counted_if_they_find_nothing() {
+    let mut inner = join(JoinKind::Inner, true, (0, 5), true, false);
+    let found = run(&mut inner, "l 1 10 0\nl 1 20 1\nw 20\nr 1 21 2\nr 1 12 3\nl 1 14 4\nl 2 19 5\nend");
+    check(&found, "W 14\n+I[1, 20, 1, 1, 21, 2]\nW 9223372036854775807");
+    assert_eq!(inner.counters()[2], ("late_rows", 2), "19 may still be matched by 21");
+}
+
+#[test]
 fn in_processing_time_rows_are_as_old_as_their_arrival() {
     let text = "
         c 100

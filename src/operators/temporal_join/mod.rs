@@ -163,7 +163,7 @@ impl TemporalJoin {
             self.late += times.values().iter().filter(|time| **time < self.watermark.0).count() as u64;
             self.deadlines.note(times.values().iter().copied().zip(slots));
         }
-        Ok(())
+        self.waiting.compact()
     }
 
     /// Waiting rows, in the order in which they came, meet the table.
@@ -404,7 +404,7 @@ impl Operator for TemporalJoin {
         vec![
             ("waiting_rows", self.waiting.len() as u64),
             ("versions", self.table.rows.len() as u64),
-            ("late_rows", self.late),
+            ("late_left_rows", self.late),
         ]
     }
 }

@@ -95,7 +95,7 @@ impl VersionTable {
                 Versions::All => self.lists[key as usize].push((0, slot)),
             }
         }
-        Ok(())
+        self.rows.compact()
     }
 
     /// A version from `time` on; of two from one time the later arrival counts.

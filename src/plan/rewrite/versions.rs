@@ -1,7 +1,7 @@
 //! `JOIN t FOR SYSTEM_TIME AS OF time ON condition`: the time joins the condition, where the left table is in sight.
 
 use sqlparser::ast::{
-    BinaryOperator, Expr, Join, JoinConstraint, JoinOperator, Select, Spanned, TableFactor, TableVersion,
+    BinaryOperator, Expr, Join, JoinConstraint, JoinOperator, Select, Spanned, TableFactor, TableVersion, Value,
 };
 
 use super::Rewrite;
@@ -18,13 +18,20 @@ impl Rewrite<'_> {
                     .at(span)
                     .hint("write FROM a JOIN t FOR SYSTEM_TIME AS OF a.time AS t ON a.key = t.key"));
             }
-            table.joins.iter_mut().try_for_each(|join| self.join_version(join))?;
+            for join in &mut table.joins {
+                if let Some(time) = self.join_version(join)? {
+                    let before = select.selection.take();
+                    select.selection = Some(before.map_or(time.clone(), |before| and(before, time)));
+                }
+            }
         }
         Ok(())
     }
 
-    fn join_version(&self, join: &mut Join) -> Result<()> {
-        let Some((time, span)) = version(&join.relation) else { return Ok(()) };
+    /// Moves the time into the join's condition; one that must stand in `WHERE`, since `USING` leaves no place for it, is
+    /// given back.
+    fn join_version(&self, join: &mut Join) -> Result<Option<Expr>> {
+        let Some((time, span)) = version(&join.relation) else { return Ok(None) };
         use JoinOperator::*;
         let constraint = match &mut join.join_operator {
             Join(constraint) | Inner(constraint) | Left(constraint) | LeftOuter(constraint) => constraint,
@@ -35,17 +42,27 @@ impl Rewrite<'_> {
             }
             _ => return Err(Error::sql("a temporal join needs a condition").at(span).hint("write JOIN … ON")),
         };
-        let JoinConstraint::On(condition) = constraint else {
-            return Err(Error::sql("a temporal join takes its condition from ON")
-                .at(span)
-                .hint("write ON a.key = t.key instead of USING"));
-        };
-        let time = self.marker(Form::Call { function: as_of(), span }, vec![time]);
-        let condition = Box::new(Expr::Nested(Box::new(condition.clone())));
-        *constraint =
-            JoinConstraint::On(Expr::BinaryOp { left: condition, op: BinaryOperator::And, right: Box::new(time) });
-        Ok(())
+        match constraint {
+            JoinConstraint::On(condition) => {
+                let time = self.marker(Form::Call { function: as_of(), span }, vec![time]);
+                *constraint = JoinConstraint::On(and(condition.clone(), time));
+                Ok(None)
+            }
+            JoinConstraint::Using(_) => {
+                // The table and its time find each other by a number.
+                let number = Expr::value(Value::SingleQuotedString(self.0.forms.number().to_string()));
+                if let TableFactor::Table { version, .. } = &mut join.relation {
+                    *version = Some(TableVersion::ForSystemTimeAsOf(number.clone()));
+                }
+                Ok(Some(self.marker(Form::Call { function: as_of(), span }, vec![time, number])))
+            }
+            _ => Err(Error::sql("a temporal join needs a condition").at(span).hint("write JOIN … ON")),
+        }
     }
+}
+
+fn and(left: Expr, right: Expr) -> Expr {
+    Expr::BinaryOp { left: Box::new(Expr::Nested(Box::new(left))), op: BinaryOperator::And, right: Box::new(right) }
 }
 
 /// The time as of which a table is read, and its place.
