@@ -11,7 +11,7 @@ use super::expand::expand;
 use super::like::Inherited;
 use super::name::name_parts;
 use super::provider::Names;
-use super::rewrite::repeated_column;
+use super::rewrite::{repeated_column, tell_apart};
 use super::settle::{Declared, known, settle};
 use crate::catalog::{Catalog, Column, ColumnKind, Options, TableDefinition, ViewDefinition, WatermarkDefinition};
 use crate::error::{Error, Result, Span, nearest};
@@ -61,6 +61,11 @@ pub fn table(create: &CreateTable, catalog: &Catalog, functions: &Arc<FunctionSe
 pub fn view(create: &CreateView, catalog: &Catalog, functions: &Arc<FunctionSet>) -> Result<ViewDefinition> {
     let query = named(&create.query, &create.columns);
     let columns = query_columns(&query, catalog, functions)?;
+    // Columns that the view names may have one name in its query.
+    let told_apart =
+        (!create.columns.is_empty()).then(|| tell_apart(&create.query)).filter(|query| *query != *create.query);
+    let query = told_apart.as_ref().unwrap_or(&create.query);
+    let columns = query_columns(query, catalog, functions)?;
     let span = Span::from_ast(create.name.span());
     if !create.columns.is_empty() && create.columns.len() != columns.len() {
         return Err(Error::sql(format!(
@@ -86,6 +91,10 @@ pub fn view(create: &CreateView, catalog: &Catalog, functions: &Arc<FunctionSet>
         name: name_parts(&create.name).last().map(ToString::to_string).unwrap_or_default(),
         columns: create.columns.iter().map(|column| column.value.clone()).collect(),
         query: view_query(&query, &create.query_text, catalog, functions),
+        query: match &told_apart {
+            Some(query) => view_query(query, &query.to_string(), catalog, functions),
+            None => view_query(&create.query, &create.query_text, catalog, functions),
+        },
         home: catalog.current().clone(),
         comment: create.comment.clone(),
         temporary: create.temporary,

@@ -30,7 +30,7 @@ pub(super) fn settle(graph: &mut StreamGraph, accepts: &dyn Fn(&NodeKind) -> Cha
             | NodeKind::Unnest { .. }
             | NodeKind::UpsertMaterialize { .. }
             | NodeKind::Sort { .. } => true,
-            NodeKind::DropUpdateBefore | NodeKind::ChangelogNormalize { .. } => false,
+            NodeKind::DropUpdateBefore { .. } | NodeKind::ChangelogNormalize { .. } => false,
             _ => needed[id],
         };
         let updating = |from: NodeId| graph.nodes[from].mode.contains(Kind::UpdateBefore);
@@ -102,11 +102,21 @@ fn drop_for_sinks(graph: &mut StreamGraph, accepts: &dyn Fn(&NodeKind) -> Change
 fn insert_before(graph: &mut StreamGraph, sink: NodeId) {
     let edge = graph.nodes[sink].inputs[0].clone();
     let input = &graph.nodes[edge.from];
+    let key = match &graph.nodes[sink].kind {
+        NodeKind::Sink { table, .. } => table.primary_key.as_slice(),
+        _ => &[],
+    };
+    let names = |column: &usize| key.contains(graph.nodes[sink].schema.field(*column).name());
+    let mut key: Vec<usize> = (0..input.schema.fields().len()).filter(names).collect();
+    if key.is_empty() {
+        key = (0..input.schema.fields().len()).collect();
+    }
     let dropping = Node {
-        kind: NodeKind::DropUpdateBefore,
+        kind: NodeKind::DropUpdateBefore { key },
         inputs: vec![edge],
         schema: input.schema.clone(),
-        mode: input.mode.without(Kind::UpdateBefore),
+        // An old image that no new one follows is a delete.
+        mode: input.mode.without(Kind::UpdateBefore).with(Kind::Delete),
         upsert_key: input.upsert_key.clone(),
         rowtime: input.rowtime.clone(),
         proctime: input.proctime.clone(),

@@ -385,8 +385,11 @@ pub enum NodeKind {
     },
     /// `UNION ALL`.
     Union,
-    /// Drops `-U` rows: the user needs only the new image.
-    DropUpdateBefore,
+    /// Drops `-U` rows, for a sink that needs only the new image; where none follows, `-U` becomes `-D`.
+    DropUpdateBefore {
+        /// The columns by which the sink knows rows.
+        key: Vec<usize>,
+    },
     /// Makes a full changelog of one that has only new images by key, or may say things twice.
     ChangelogNormalize {
         /// The key's columns.
@@ -443,7 +446,7 @@ impl NodeKind {
             NodeKind::TemporalJoin { .. } => "TemporalJoin",
             NodeKind::CountedSet { operation } => operation.name(),
             NodeKind::Union => "Union",
-            NodeKind::DropUpdateBefore => "DropUpdateBefore",
+            NodeKind::DropUpdateBefore { .. } => "DropUpdateBefore",
             NodeKind::ChangelogNormalize { .. } => "ChangelogNormalize",
             NodeKind::UpsertMaterialize { .. } => "UpsertMaterialize",
             NodeKind::Sink { .. } => "Sink",

@@ -182,6 +182,7 @@ fn sinks_get_the_kinds_they_take() {
         "INSERT INTO changes SELECT who, COUNT(*) FROM clicks GROUP BY who",
         "INSERT INTO log SELECT who, n FROM hourly",
         "INSERT INTO totals SELECT branch, balance FROM accounts",
+        "INSERT INTO totals SELECT who, COUNT(*) FROM clicks GROUP BY who HAVING COUNT(*) < 3",
         "INSERT INTO totals SELECT 'all', COUNT(*) FROM clicks GROUP BY who ON CONFLICT DO NOTHING",
         "INSERT INTO totals SELECT who, 1 FROM clicks ON CONFLICT DO ERROR",
         "INSERT INTO totals SELECT branch, balance FROM accounts ON CONFLICT DO ERROR",

@@ -47,7 +47,7 @@ pub fn operator(
             return Ok(None);
         }
         NodeKind::Union => Box::new(PassOn),
-        NodeKind::DropUpdateBefore => Box::new(DropUpdateBefore::new()),
+        NodeKind::DropUpdateBefore { key } => Box::new(DropUpdateBefore::new(&output, key.clone())?),
         NodeKind::ChangelogNormalize { key, emit_update_before } => {
             Box::new(ChangelogNormalize::new(input()?, key.clone(), *emit_update_before, key_groups)?)
         }

@@ -8,7 +8,7 @@ use sqlparser::tokenizer::{Location, Span as TokenSpan, Token, TokenWithSpan, To
 use super::depth;
 use super::diagnose::{span_between, tokenizer_error};
 use super::dialect::FlinkDialect;
-use super::unicode;
+use super::{unicode, values};
 use crate::error::{Error, Result, Span};
 use crate::limits;
 
@@ -58,6 +58,7 @@ impl<'a> Script<'a> {
             .err()
             .map(|error| tokenizer_error(&error));
         let (tokens, wrong) = unicode::join(tokens);
+        let tokens = values::parenthesize(tokens);
         let failure = wrong.or(failure);
         let ranges = byte_ranges(script, &tokens);
         Ok(Script { script, tokens: tokens.into_iter(), ranges: ranges.into_iter(), failure })

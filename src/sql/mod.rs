@@ -33,6 +33,7 @@ mod statement;
 mod statements;
 mod type_syntax;
 mod unicode;
+mod values;
 
 #[cfg(test)]
 mod tests;

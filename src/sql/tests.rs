@@ -454,6 +454,24 @@ fn queries_read_back_as_printed() {
     ] {
         query(sql);
     }
+    // Rows of one column may stand without parentheses.
+    for (bare, whole) in [
+        ("VALUES 1, 2", "VALUES (1), (2)"),
+        (
+            "SELECT * FROM (VALUES 1 , f(2, 3), (4), (5) + 6) AS t(x)",
+            "SELECT * FROM (VALUES (1), (f(2, 3)), (4), ((5) + 6)) AS t(x)",
+        ),
+        (
+            "VALUES 'a', ARRAY[1, 2] UNION ALL VALUES NULL ORDER BY 1",
+            "VALUES ('a'), (ARRAY[1, 2]) UNION ALL VALUES (NULL) ORDER BY 1",
+        ),
+        (
+            "VALUES 2, 1 + (SELECT MAX(x) FROM (VALUES 7, 8) AS t(x))",
+            "VALUES (2), (1 + (SELECT MAX(x) FROM (VALUES (7), (8)) AS t(x)))",
+        ),
+    ] {
+        assert_eq!(query(bare), query(whole), "{bare}");
+    }
     assert_eq!(
         query("SELECT * FROM TABLE(SESSION(TABLE t PARTITION BY a, b, DESCRIPTOR(ts), g(1)))"),
         "SELECT * FROM TABLE(SESSION(__table(t, a, b), DESCRIPTOR(ts), g(1)))"

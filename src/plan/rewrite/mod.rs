@@ -56,6 +56,13 @@ pub(super) fn query(query: &Query, known: Known<'_>) -> Result<Query> {
     subquery(query, known)
 }
 
+/// A query with a name of its own for each column it names.
+pub(super) fn tell_apart(query: &Query) -> Query {
+    let mut query = query.clone();
+    names::tell_apart(&mut query.body);
+    query
+}
+
 /// A query that is read by another: as [`query`], but columns of one name stay so.
 ///
 /// # Errors

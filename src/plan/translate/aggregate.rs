@@ -453,6 +453,11 @@ pub(super) fn aggregate_call(
 fn aggregate_function(name: &str, arguments: &[Expr]) -> Result<AggregateFunction> {
     Ok(match name {
         "count" => AggregateFunction::Count,
+        "approx_count_distinct" => {
+            return Err(
+                Error::sql("APPROX_COUNT_DISTINCT is not supported over a stream").hint("COUNT(DISTINCT x) is exact")
+            );
+        }
         "sum" => AggregateFunction::Sum,
         "sum0" => AggregateFunction::SumZero,
         "avg" => AggregateFunction::Avg,
