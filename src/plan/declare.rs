@@ -1,11 +1,10 @@
 //! `CREATE TABLE` and `CREATE VIEW`: declarations to definitions.
 
-use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use datafusion_expr::LogicalPlan;
-use sqlparser::ast::{Ident, Query, SelectItem, SetExpr, Spanned};
+use sqlparser::ast::{Ident, Query, Spanned};
 
 use super::expand::expand;
 use super::like::Inherited;
@@ -59,8 +58,6 @@ pub fn table(create: &CreateTable, catalog: &Catalog, functions: &Arc<FunctionSe
 /// # Errors
 /// If the query does not bind, or column names are given and are not as many as its columns, or one is given twice.
 pub fn view(create: &CreateView, catalog: &Catalog, functions: &Arc<FunctionSet>) -> Result<ViewDefinition> {
-    let query = named(&create.query, &create.columns);
-    let columns = query_columns(&query, catalog, functions)?;
     // Columns that the view names may have one name in its query.
     let told_apart =
         (!create.columns.is_empty()).then(|| tell_apart(&create.query)).filter(|query| *query != *create.query);
@@ -90,7 +87,6 @@ pub fn view(create: &CreateView, catalog: &Catalog, functions: &Arc<FunctionSet>
     Ok(ViewDefinition {
         name: name_parts(&create.name).last().map(ToString::to_string).unwrap_or_default(),
         columns: create.columns.iter().map(|column| column.value.clone()).collect(),
-        query: view_query(&query, &create.query_text, catalog, functions),
         query: match &told_apart {
             Some(query) => view_query(query, &query.to_string(), catalog, functions),
             None => view_query(&create.query, &create.query_text, catalog, functions),
@@ -99,28 +95,6 @@ pub fn view(create: &CreateView, catalog: &Catalog, functions: &Arc<FunctionSet>
         comment: create.comment.clone(),
         temporary: create.temporary,
     })
-}
-
-/// The query, with its columns called as the view calls them if two of them are the same expression.
-fn named<'q>(query: &'q Query, names: &[Ident]) -> Cow<'q, Query> {
-    let mut query = Cow::Borrowed(query);
-    let SetExpr::Select(select) = query.body.as_ref() else { return query };
-    let items = &select.projection;
-    let listed = items.iter().all(|item| matches!(item, SelectItem::UnnamedExpr(_)));
-    let repeated = items.iter().enumerate().any(|(at, item)| items[..at].contains(item));
-    // An ORDER BY may mean the names that the query gives.
-    if query.order_by.is_some() || items.len() != names.len() || !(listed && repeated) {
-        return query;
-    }
-    if let SetExpr::Select(select) = query.to_mut().body.as_mut() {
-        for (item, name) in select.projection.iter_mut().zip(names) {
-            if let SelectItem::UnnamedExpr(expr) = item {
-                let alias = Ident::with_quote('`', name.value.clone());
-                *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
-            }
-        }
-    }
-    query
 }
 
 /// The text under which a view keeps its query, which binds.
