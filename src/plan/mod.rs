@@ -35,6 +35,7 @@ mod inline;
 mod lateral;
 mod lateral_top;
 mod like;
+mod marks;
 mod modes;
 mod name;
 mod named_windows;

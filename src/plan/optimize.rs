@@ -23,7 +23,8 @@ use datafusion_optimizer::{Optimizer, OptimizerContext, OptimizerRule};
 
 use super::error::unwrap;
 use super::group_windows::wall_off;
-use super::pinned::{PinGlobalAggregates, unpin};
+use super::marks::unmarked;
+use super::pinned::PinGlobalAggregates;
 use super::subqueries::NullAwareAntiJoin;
 use crate::error::Result;
 
@@ -51,5 +52,5 @@ pub(super) fn optimize(plan: LogicalPlan) -> Result<LogicalPlan> {
     options.optimizer.enable_physical_uncorrelated_scalar_subquery = false;
     // No start time: what depends on the clock is asked row by row, not folded into a constant.
     let context = OptimizerContext::new_with_config_options(Arc::new(options)).without_query_execution_start_time();
-    Optimizer::with_rules(rules).optimize(plan, &context, |_, _| {}).and_then(unpin).map_err(unwrap)
+    Optimizer::with_rules(rules).optimize(plan, &context, |_, _| {}).and_then(unmarked).map_err(unwrap)
 }

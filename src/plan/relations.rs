@@ -13,8 +13,9 @@ use sqlparser::ast::{
 };
 
 use super::error::wrap;
+use super::marks::Mark;
 use super::nodes::WindowNode;
-use super::versions::{self, VersionedNode};
+use super::versions;
 use crate::error::{Error, Span};
 use crate::sql::TABLE_ARGUMENT;
 use crate::types::{SqlType, WindowSpec};
@@ -36,8 +37,7 @@ impl RelationPlanner for WindowFunctions {
                 if let TableFactor::Table { version, alias, .. } = &mut table {
                     (*version, *alias) = (None, None);
                 }
-                let node = VersionedNode { input: context.plan(table)?, number };
-                let plan = LogicalPlan::Extension(Extension { node: Arc::new(node) });
+                let plan = Mark::Versions(number).on(context.plan(table)?);
                 return Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, alias))));
             }
             TableFactor::TableFunction { expr: SqlExpr::Function(function), alias } => {

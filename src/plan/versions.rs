@@ -27,6 +27,7 @@ use datafusion_expr::{
 use sqlparser::ast::{Expr as SqlExpr, TableVersion, Value, ValueWithSpan};
 
 use super::error::{span_in, wrap};
+use super::marks::{Mark, MarkedNode, marked};
 use crate::error::Error;
 
 /// The name of the marker for the time in a condition.
@@ -65,14 +66,6 @@ impl ScalarUDFImpl for AsOf {
     }
 }
 
-/// A table whose versions are asked for, until its join has been found.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd)]
-pub(super) struct VersionedNode {
-    pub input: LogicalPlan,
-    /// Which time it is read as of, if that stands in `WHERE`.
-    pub number: Option<String>,
-}
-
 /// The number of a time that stands in `WHERE`.
 pub(super) fn number_of(version: &TableVersion) -> Option<String> {
     match version {
@@ -81,35 +74,6 @@ pub(super) fn number_of(version: &TableVersion) -> Option<String> {
             ..
         })) => Some(number.clone()),
         _ => None,
-    }
-}
-
-impl UserDefinedLogicalNodeCore for VersionedNode {
-    fn name(&self) -> &str {
-        "Versioned"
-    }
-
-    fn inputs(&self) -> Vec<&LogicalPlan> {
-        vec![&self.input]
-    }
-
-    fn schema(&self) -> &DFSchemaRef {
-        self.input.schema()
-    }
-
-    fn expressions(&self) -> Vec<Expr> {
-        Vec::new()
-    }
-
-    fn fmt_for_explain(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str("Versioned")
-    }
-
-    fn with_exprs_and_inputs(&self, _: Vec<Expr>, mut inputs: Vec<LogicalPlan>) -> BindResult<VersionedNode> {
-        match inputs.pop() {
-            Some(input) => Ok(VersionedNode { input, number: self.number.clone() }),
-            None => datafusion_common::internal_err!("a versioned table lost its table"),
-        }
     }
 }
 
@@ -226,7 +190,7 @@ pub(super) fn apply(plan: LogicalPlan) -> BindResult<LogicalPlan> {
         other => Ok(Transformed::no(other)),
     })?;
     plan.data.apply_with_subqueries(|node| match node {
-        LogicalPlan::Extension(extension) if extension.node.as_any().is::<VersionedNode>() => Err(wrap(
+        node if is_versioned(node) => Err(wrap(
             Error::sql("FOR SYSTEM_TIME AS OF stands behind a table that is joined to another")
                 .hint("write FROM a JOIN t FOR SYSTEM_TIME AS OF a.time AS t ON a.key = t.key"),
         )),
@@ -305,10 +269,13 @@ fn unversioned(plan: &LogicalPlan) -> BindResult<Option<(LogicalPlan, Option<Str
             }
             None => None,
         },
-        LogicalPlan::Extension(extension) => {
-            let node = extension.node.as_any().downcast_ref::<VersionedNode>();
-            node.map(|node| (node.input.clone(), node.number.clone()))
-        }
-        _ => None,
+        other => match marked(other) {
+            Some(MarkedNode { input, mark: Mark::Versions(number) }) => Some((input.clone(), number.clone())),
+            _ => None,
+        },
     })
+}
+
+fn is_versioned(plan: &LogicalPlan) -> bool {
+    marked(plan).is_some_and(|node| matches!(node.mark, Mark::Versions(_)))
 }

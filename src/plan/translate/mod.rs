@@ -37,7 +37,6 @@ use std::sync::Arc;
 use arrow::datatypes::SchemaRef;
 use datafusion_expr::{Distinct, LogicalPlan};
 
-use super::group_windows::GroupWindowNode;
 use super::grouping_sets::ExpandNode;
 use super::nodes::{WatermarkNode, WindowNode};
 use super::rank_node::RankNode;
@@ -173,8 +172,6 @@ impl<'a> Translation<'a> {
                     self.watermark(node)?
                 } else if let Some(node) = extension.node.as_any().downcast_ref::<WindowNode>() {
                     self.window(node)?
-                } else if let Some(node) = extension.node.as_any().downcast_ref::<GroupWindowNode>() {
-                    self.relation(&node.input)?
                 } else if let Some(node) = extension.node.as_any().downcast_ref::<RankNode>() {
                     self.rank(node, true)?
                 } else if let Some(node) = extension.node.as_any().downcast_ref::<ExpandNode>() {
