@@ -63,8 +63,14 @@ fn window_type(arguments: &Arguments<'_>) -> Result<(SqlType, bool)> {
         }
     };
     let types = [SqlType::Timestamp(3), SqlType::Timestamp(3), time];
-    let field = |(name, sql_type): (&&str, SqlType)| RowField { name: name.to_string(), sql_type, nullable: false };
-    Ok((SqlType::Row(COLUMNS.iter().zip(types).map(field).collect()), false))
+    // The window's time may be NULL as far as its type goes if the attribute may, as in Flink.
+    let nullable = [false, false, arguments.nullable()];
+    let field = |((name, sql_type), nullable): ((&&str, SqlType), bool)| RowField {
+        name: name.to_string(),
+        sql_type,
+        nullable,
+    };
+    Ok((SqlType::Row(COLUMNS.iter().zip(types).zip(nullable).map(field).collect()), false))
 }
 
 /// The bounds of a window are local times of three digits; its time keeps the type of the time attribute.

@@ -52,6 +52,8 @@ pub struct SessionAggregate {
     groups: GroupTable,
     /// By session: its slot among the groups.
     slots: Vec<u32>,
+    /// By slot: its session.
+    ids: Vec<SessionId>,
     mark: Watermark,
     /// The last moment of the last session that the end of the input has closed.
     closed: Watermark,
@@ -81,6 +83,7 @@ impl SessionAggregate {
             sessions: Sessions::default(),
             groups,
             slots: Vec::new(),
+            ids: Vec::new(),
             mark: Watermark::MIN,
             closed: Watermark::MIN,
             now: ProcessingTime::MIN,
@@ -144,8 +147,10 @@ impl SessionAggregate {
         columns.push(Arc::new(Int64Array::from(numbers)));
         let mut slots = Vec::new();
         self.groups.keys.slots_of(&columns, ids.len(), &mut slots)?;
+        self.ids.resize(self.groups.keys.capacity(), 0);
         for (id, slot) in ids.iter().zip(slots) {
             self.slots[*id as usize] = slot;
+            self.ids[slot as usize] = *id;
         }
         Ok(())
     }
@@ -276,15 +281,12 @@ impl Operator for SessionAggregate {
     fn snapshot(&mut self, _at: CheckpointId) -> Result<Snapshot> {
         let base = !self.saved || self.delta_rows > DELTA_ROWS + 2 * self.groups.keys.len();
         let mut tables = vec![save_watermark(self.mark)?, save_closed(self.closed)?];
-        let mut windows: Vec<Window> = vec![Window { start: 0, end: 0 }; self.groups.keys.capacity()];
-        for (id, slot) in self.slots.iter().enumerate() {
-            if let Some(window) = self.sessions.window(id as SessionId) {
-                windows[*slot as usize] = window;
-            }
-        }
         let changed = self.groups.keys.changed(base);
+        let windows = changed.upserts.iter().map(|slot| self.sessions.window(self.ids[*slot as usize]));
+        let windows: Option<Vec<Window>> = windows.collect();
+        let windows = windows.ok_or_else(|| Error::bug("a group has no open session"))?;
         let column = |value: &dyn Fn(&Window) -> i64| -> ArrayRef {
-            Arc::new(Int64Array::from_iter_values(changed.upserts.iter().map(|slot| value(&windows[*slot as usize]))))
+            Arc::new(Int64Array::from_iter_values(windows.iter().map(value)))
         };
         let field = |name: &str| -> FieldRef { Arc::new(Field::new(name, DataType::Int64, false)) };
         let bounds = vec![
@@ -325,6 +327,8 @@ impl Operator for SessionAggregate {
             let id = self.sessions.restore(key, window, numbers.value(row));
             self.slots.resize(self.sessions.capacity(), 0);
             self.slots[id as usize] = *slot;
+            self.ids.resize(self.groups.keys.capacity(), 0);
+            self.ids[*slot as usize] = id;
         }
         self.sessions.number_from(numbers.iter().flatten().max().map_or(0, |last| last + 1));
         Ok(())

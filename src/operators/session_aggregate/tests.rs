@@ -226,3 +226,55 @@ fn random_changes_in_any_batches_and_over_restarts_give_what_recomputation_gives
         assert_eq!(sorted(found), sorted(expected), "seed {seed}");
     }
 }
+
+#[test]
+fn whatever_is_computed_merging_gives_what_one_session_gives() {
+    use AggregateFunction::*;
+    let distinct = |call: AggregateCall| AggregateCall { distinct: true, ..call };
+    let calls = || {
+        vec![
+            call(Count, &[2], "BIGINT"),
+            call(Sum, &[3], "DOUBLE"),
+            call(Sum, &[4], "DEC38"),
+            call(Avg, &[4], "DEC6"),
+            call(Avg, &[2], "BIGINT"),
+            call(Min, &[0], "TEXT"),
+            call(Max, &[4], "DEC"),
+            call(Variance { sample: true }, &[3], "DOUBLE"),
+            call(StandardDeviation { sample: false }, &[2], "BIGINT"),
+            distinct(call(Sum, &[4], "DEC38")),
+            distinct(call(Count, &[2], "BIGINT")),
+        ]
+    };
+    let input = schema("k TEXT, ts TS, v BIGINT, x DOUBLE, d DEC");
+    let results = "a BIGINT, b DOUBLE, c DEC38, d DEC6, e BIGINT, f TEXT, g DEC, h DOUBLE, i BIGINT, j DEC38, l BIGINT";
+    let run = |order: &[usize], append_only: bool| {
+        let rows = ["+I b 0 1 0.5 1.25", "+I a 10 _ 4 -7", "+I c 20 3 2 1.25", "+I a 30 3 _ 99.99", "+I d 40 8 16 _"];
+        let mut operator = SessionAggregate::new(WindowAggregateParameters {
+            input: input.clone(),
+            output: schema(&format!("window_start TS, window_end TS, {results}")),
+            keys: Vec::new(),
+            time: 1,
+            window: WindowSpec::Session { gap: 10 },
+            clock: LocalTime::default(),
+            moment: WindowTime::Event,
+            window_columns: vec![WindowColumn::Start, WindowColumn::End],
+            aggregates: calls(),
+            append_only_input: append_only,
+            key_groups: KeyGroupRange::ALL,
+        })
+        .unwrap();
+        let mut out = Output::default();
+        for row in order {
+            feed(&mut operator, &changes(&input, rows[*row]), 1, &mut out);
+        }
+        operator.on_watermark(Watermark(100), &mut out).unwrap();
+        emitted(&mut out)
+    };
+    let straight = run(&[0, 1, 2, 3, 4], true);
+    assert!(straight[0].starts_with("+I[0, 50, 4, 22.5, 95.49, "), "{straight:?}");
+    for order in [[0, 2, 4, 1, 3], [4, 2, 0, 3, 1], [0, 4, 3, 1, 2], [3, 0, 1, 4, 2]] {
+        assert_eq!(run(&order, true), straight, "{order:?}");
+        assert_eq!(run(&order, false), straight, "{order:?} with retractions to come");
+    }
+}

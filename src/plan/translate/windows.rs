@@ -263,8 +263,6 @@ impl Translation<'_> {
                     // The images of an update may come with different sessions, and not in their order.
                     facts.upsert_key = None;
                 }
-                // The rows have waited: by their own time they are late, only that of their session is ahead.
-                facts.rowtime.retain(|column| *column == last);
                 facts.state = StateBound::Bounded(format!("a session's rows go when {}", passes(moment)));
                 let edge = self.keyed_edge(input, &partition, &mut facts);
                 (NodeKind::SessionAssign { partition, time, gap, moment }, edge)
