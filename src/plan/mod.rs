@@ -27,6 +27,7 @@ mod error;
 mod expand;
 mod explain;
 mod expressions;
+mod fingerprint;
 mod forms;
 mod group_windows;
 mod grouping_sets;
