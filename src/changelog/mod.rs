@@ -7,7 +7,10 @@
 //! Mary, Bob, Mary      into      +I[Mary, 1]  +I[Bob, 1]  -U[Mary, 1]  +U[Mary, 2]
 //! ```
 //!
-//! Applied in order to an empty table, the changes give the answer a batch query would give: `Bob 1, Mary 2`.
+//! Applied in order to an empty table, the changes give the answer a batch query would give: `Bob 1, Mary 2`. A condition
+//! may let one image of an update pass without the other: then a `-U` stands alone and means that the row is gone, a `+U`
+//! alone that it has come.
+//!
 //! Changes travel in batches ([`ChangeBatch`]) of Arrow columns; a batch of plain inserts has no per-row kinds.
 //! On an edge between operators they alternate with watermarks and barriers ([`Event`]).
 
