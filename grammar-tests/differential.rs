@@ -74,6 +74,44 @@ fn every_way_of_running_a_query_gives_the_same_table() {
     }
 }
 
+/// Large enough that the file of rows without changes would be read in parts.
+const LARGE: u64 = 9 << 20;
+
+#[test]
+fn what_depends_on_the_order_of_rows_is_the_same_at_any_parallelism() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (mut plain, mut changes): (String, Vec<String>) = (String::new(), vec![String::new(); 3]);
+    let mut number = 0;
+    while (plain.len() as u64) < LARGE {
+        let row = |number: u64| format!("{{\"k\":{},\"v\":{number},\"pad\":\"{}\"}}", number % 50, "x".repeat(800));
+        plain += &(row(number) + "\n");
+        if number < 3_000 {
+            // The log goes on from file to file.
+            let before = if number < 50 { "null".to_string() } else { row(number - 50) };
+            let (op, file) = (if number < 50 { "c" } else { "u" }, (number / 1_000) as usize);
+            changes[file] += &format!("{{\"before\":{before},\"after\":{},\"op\":\"{op}\"}}\n", row(number));
+        }
+        number += 1;
+    }
+    fs::write(folder.path().join("plain.json"), plain).expect("input is written");
+    fs::create_dir(folder.path().join("log")).expect("the log's folder");
+    for (file, changes) in changes.iter().enumerate() {
+        fs::write(folder.path().join(format!("log/{file}.json")), changes).expect("input is written");
+    }
+    let sql = "CREATE TABLE plain (k BIGINT, v BIGINT) WITH ('connector' = 'filesystem', 'path' = 'plain.json', 'format' = 'json');
+      CREATE TABLE log (k BIGINT, v BIGINT) WITH ('connector' = 'filesystem', 'path' = 'log', 'format' = 'debezium-json');
+      SELECT COUNT(*), SUM(v) FROM (SELECT k, LAST_VALUE(v) AS v FROM plain GROUP BY k);
+      SELECT COUNT(*), SUM(v), MIN(v) FROM log;";
+    let last: u64 = (number - 50..number).sum();
+    let logged: u64 = (2_950..3_000).sum();
+    for parallelism in ["1", "2", "4"] {
+        let (parallelism, batch) = (format!("parallelism.default={parallelism}"), "execution.runtime-mode=batch");
+        let ended = call(folder.path(), &["-e", sql, "--format", "csv", "--set", &parallelism, "--set", batch]);
+        let rows: Vec<&str> = ended.stdout.lines().filter(|line| !line.starts_with("EXPR")).collect();
+        assert_eq!(rows, [format!("50,{last}"), format!("50,{logged},2950")], "{parallelism}: {}", ended.stderr);
+    }
+}
+
 /// The rows of each query's final table, sorted.
 fn run(folder: &Path, (input, settings): (&str, &[&str])) -> Vec<Vec<String>> {
     let mut sql = format!(

@@ -282,8 +282,13 @@ mod tests {
             span: None,
         };
         let console = Arc::new(Typed(text));
-        let context =
-            ConnectorContext { table: Arc::new(table), console, batch: false, zone: crate::types::TimeZone::UTC };
+        let context = ConnectorContext {
+            table: Arc::new(table),
+            console,
+            batch: false,
+            zone: crate::types::TimeZone::UTC,
+            in_order: false,
+        };
         (STDIN.source.unwrap())(&context).unwrap()
     }
 

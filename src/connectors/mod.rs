@@ -173,6 +173,8 @@ pub struct ConnectorContext {
     pub batch: bool,
     /// The session's time zone (`table.local-time-zone`).
     pub zone: crate::types::TimeZone,
+    /// Whether results depend on the order of the table's rows: then what has an order, such as a file, has one reader.
+    pub in_order: bool,
 }
 
 /// The standard streams, as handed in by whoever runs the engine: only the binary prints.

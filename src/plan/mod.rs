@@ -20,6 +20,7 @@
 //! To add a relation: a node in `stream.rs`, an arm in `translate/mod.rs`, a line in `explain.rs`, and its operator.
 
 mod alter;
+mod arrival_order;
 mod correlate;
 mod declare;
 mod display;

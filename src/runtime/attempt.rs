@@ -171,6 +171,7 @@ struct Connections {
 impl Connections {
     fn open(graph: &StreamGraph, config: &JobConfig) -> Result<Connections> {
         let mut connections = Connections { sources: BTreeMap::new(), sinks: BTreeMap::new() };
+        let in_order = graph.depends_on_arrival();
         for (id, node) in graph.nodes.iter().enumerate() {
             let (NodeKind::Source { table, .. } | NodeKind::Sink { table, .. }) = &node.kind else { continue };
             let context = ConnectorContext {
@@ -178,6 +179,7 @@ impl Connections {
                 console: Arc::clone(&config.console),
                 batch: config.batch,
                 zone: config.zone,
+                in_order,
             };
             if let NodeKind::Sink { name, .. } = &node.kind {
                 connections.sinks.insert(name.clone(), config.connectors.sink(table, &context)?);

@@ -37,6 +37,8 @@ impl ConnectorFacts<'_> {
             console: Arc::clone(&self.context.console),
             batch: self.context.batch,
             zone: self.context.zone,
+            // What is asked here does not depend on it.
+            in_order: true,
         }
     }
 

@@ -164,6 +164,7 @@ mod tests {
             console: Arc::new(NoConsole),
             batch: false,
             zone: crate::types::TimeZone::UTC,
+            in_order: false,
         };
         (super::super::CONNECTOR.source.unwrap())(&context)
     }

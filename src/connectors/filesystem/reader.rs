@@ -241,7 +241,7 @@ impl FileReader {
             if self.known.insert(file.path.clone()) {
                 let (subtask, parallelism) = self.place;
                 let split = Split::whole(&file.path, file.size);
-                if owner(&split, parallelism) == subtask {
+                if owner(&split, self.plan.reading, parallelism) == subtask {
                     self.splits.push(split);
                 }
             }

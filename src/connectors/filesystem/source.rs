@@ -43,6 +43,8 @@ pub(super) struct ReadPlan {
     pub zone: crate::types::TimeZone,
     /// Whether a record begins after every line end, so that reading may begin anywhere.
     lines_are_records: bool,
+    /// How files are shared out.
+    pub reading: Reading,
 }
 
 /// Where a column's values come from.
@@ -96,6 +98,11 @@ impl FileSource {
                     .unwrap_or(partition::DEFAULT_NAME)
                     .to_string(),
                 zone: context.zone,
+                reading: match (format.modes.reads.is_append_only(), context.in_order) {
+                    (false, _) => Reading::OneReader,
+                    (true, true) => Reading::WholeFiles,
+                    (true, false) => Reading::Ranges,
+                },
             }),
         })
     }
@@ -132,7 +139,8 @@ impl ReadPlan {
 
     /// The splits of `file` that have no position yet.
     pub(super) fn new_splits(&self, file: &FoundFile, ranges: bool) -> Vec<Split> {
-        if !ranges || !self.lines_are_records || file.size <= RANGE_BYTES {
+        let ranges = ranges && self.reading == Reading::Ranges && self.lines_are_records;
+        if !ranges || file.size <= RANGE_BYTES {
             return vec![Split::whole(&file.path, file.size)];
         }
         let starts = (0..file.size).step_by(RANGE_BYTES as usize);
@@ -146,9 +154,23 @@ impl ReadPlan {
     }
 }
 
+/// How files may be shared out to readers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reading {
+    /// Anyhow, also parts of one file.
+    Ranges,
+    /// The rows of a file have an order that matters.
+    WholeFiles,
+    /// A log of changes goes on from file to file: a later change must not overtake an earlier one.
+    OneReader,
+}
+
 /// The subtask that reads a split: files are spread by a hash of their path, which every machine computes alike, and a
 /// file's ranges go round from there.
-pub(super) fn owner(split: &Split, parallelism: usize) -> usize {
+pub(super) fn owner(split: &Split, reading: Reading, parallelism: usize) -> usize {
+    if reading == Reading::OneReader {
+        return 0;
+    }
     let hash = xxhash_rust::xxh3::xxh3_64(split.path.as_bytes()).wrapping_add(split.start / RANGE_BYTES);
     (hash % parallelism.max(1) as u64) as usize
 }
@@ -199,7 +221,7 @@ impl Source for FileSource {
         for file in files.iter().filter(|file| !known.contains(&file.path)) {
             splits.extend(self.plan.new_splits(file, bounded && parallelism > 1));
         }
-        splits.retain(|split| owner(split, parallelism) == subtask);
+        splits.retain(|split| owner(split, self.plan.reading, parallelism) == subtask);
         splits.sort_by(|a, b| (&a.path, a.start).cmp(&(&b.path, b.start)));
         Ok(Box::new(FileReader::new(
             Arc::clone(&self.plan),

@@ -61,6 +61,7 @@ fn context(table: TableDefinition) -> ConnectorContext {
         console: Arc::new(NoConsole),
         batch: false,
         zone: crate::types::TimeZone::UTC,
+        in_order: false,
     }
 }
 
