@@ -21,6 +21,7 @@
 
 mod alter;
 mod arrival_order;
+mod columns_first;
 mod correlate;
 mod declare;
 mod display;

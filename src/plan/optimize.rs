@@ -21,6 +21,7 @@ use datafusion_optimizer::scalar_subquery_to_join::ScalarSubqueryToJoin;
 use datafusion_optimizer::simplify_expressions::SimplifyExpressions;
 use datafusion_optimizer::{Optimizer, OptimizerContext, OptimizerRule};
 
+use super::columns_first::ColumnsFirst;
 use super::error::unwrap;
 use super::group_windows::wall_off;
 use super::marks::unmarked;
@@ -39,6 +40,7 @@ pub(super) fn optimize(plan: LogicalPlan) -> Result<LogicalPlan> {
         Arc::new(ScalarSubqueryToJoin::new()),
         Arc::new(DecorrelateLateralJoin::new()),
         Arc::new(ExtractEquijoinPredicate::new()),
+        Arc::new(ColumnsFirst),
         Arc::new(EliminateCrossJoin::new()),
         Arc::new(EliminateOuterJoin::new()),
         Arc::new(PushDownFilter::new()),
