@@ -97,6 +97,8 @@ pub struct PlanSettings {
     pub idle_timeout_ms: u64,
     /// `table.exec.source.cdc-events-duplicate`: sources of changes may say the same twice.
     pub duplicate_changes: bool,
+    /// `table.exec.over.any-window`: `OVER` also where Flink refuses it.
+    pub any_window: bool,
     /// `table.exec.emit.*`.
     pub emit: EmitSettings,
     /// `table.exec.sink.not-null-enforcer = DROP`: rows with NULL in a `NOT NULL` column of a sink are passed over.

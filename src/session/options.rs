@@ -36,6 +36,11 @@ pub(super) const KNOWN: &[(&str, &str, &str)] = &[
         "0 ms",
         "a source without rows for longer does not hold back event time; 0: never",
     ),
+    (
+        "table.exec.over.any-window",
+        "false",
+        "OVER in any order and frame, several windows in one query, LEAD and NTILE",
+    ),
     ("table.exec.source.cdc-events-duplicate", "false", "sources of changes with a key may say the same change twice"),
     (
         "table.exec.sink.not-null-enforcer",
@@ -237,6 +242,7 @@ impl SessionOptions {
             ttl_ms: self.milliseconds("table.exec.state.ttl")?,
             idle_timeout_ms: self.milliseconds("table.exec.source.idle-timeout")?,
             duplicate_changes: self.boolean("table.exec.source.cdc-events-duplicate")?,
+            any_window: self.boolean("table.exec.over.any-window")?,
             emit: EmitSettings {
                 early_fire: self.boolean("table.exec.emit.early-fire.enabled")?,
                 early_delay_ms: self.optional_milliseconds("table.exec.emit.early-fire.delay")?,

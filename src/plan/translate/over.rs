@@ -33,7 +33,11 @@ impl Translation<'_> {
         let mut schema = Arc::clone(inner);
         let mut places: Vec<usize> = Vec::new();
         let by_time = |function: &WindowFunction| self.order_by_time(input, function, inner).is_some();
-        for stage in stages(&functions, by_time) {
+        let stages = stages(&functions, by_time);
+        if stages.len() > 1 && !self.settings.any_window {
+            return Err(beyond_flink("the functions of one SELECT are OVER several windows"));
+        }
+        for stage in stages {
             let results: Vec<usize> = stage.functions.iter().map(|(place, _)| *place).collect();
             let more = results.iter().map(|place| fields[own + place].clone());
             let known = schema.iter().map(|(name, field)| (name.cloned(), Arc::clone(field)));
@@ -108,6 +112,12 @@ impl Translation<'_> {
             _ => None,
         }
     }
+}
+
+/// What Flink refuses, and how it is had here.
+pub(super) fn beyond_flink(what: &str) -> Error {
+    Error::sql(format!("{what}, which Flink refuses"))
+        .hint("SET 'table.exec.over.any-window' = 'true' to have it answered")
 }
 
 /// The functions by window, in the order in which the windows are first named. What does not depend on the frame goes

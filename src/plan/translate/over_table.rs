@@ -5,11 +5,11 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, FieldRef, TimeUnit};
 use datafusion_common::{DFSchema, DFSchemaRef, ScalarValue};
 use datafusion_expr::expr::WindowFunction;
-use datafusion_expr::{Expr, SortExpr, WindowFrame, WindowFrameBound, WindowFrameUnits};
+use datafusion_expr::{Expr, SortExpr, WindowFrame, WindowFrameBound, WindowFrameUnits, WindowFunctionDefinition};
 
 use super::aggregate::Arguments;
 use super::calc::column_index;
-use super::over::{interval, is_framed, not_a_length, offset, refuse_null_treatment, windowed_aggregate};
+use super::over::{beyond_flink, interval, is_framed, not_a_length, offset, refuse_null_treatment, windowed_aggregate};
 use super::{Facts, Translation};
 use crate::changelog::ChangelogMode;
 use crate::error::{Error, Result};
@@ -35,6 +35,23 @@ impl Translation<'_> {
         let of = parameters.order_by.first().map(|sort| sort.expr.clone());
         let framed = functions.iter().find(|function| is_framed(function)).unwrap_or(first);
         let frame = frame(&framed.params.window_frame, of.as_ref(), schema)?;
+        let by_time = |sort: &SortExpr| {
+            let node = self.node(input);
+            let column = column_index(&sort.expr, schema).filter(|_| node.mode.is_append_only());
+            column.is_some_and(|column| node.rowtime.contains(&column) || node.proctime.contains(&column))
+        };
+        let plain_order = matches!(parameters.order_by.as_slice(), [only] if only.asc && !by_time(only));
+        let plain_frame = frame.start == FrameBound::UnboundedPreceding && frame.end == FrameBound::CurrentRow;
+        let plain = |function: &&WindowFunction| {
+            let aggregate = matches!(function.fun, WindowFunctionDefinition::AggregateUDF(_));
+            aggregate || matches!(function.fun.name(), "row_number" | "rank" | "dense_rank")
+        };
+        if !(self.settings.any_window || plain_order && plain_frame && functions.iter().all(plain)) {
+            let name = first.fun.name().to_uppercase();
+            let place = parameters.order_by.first().and_then(|sort| span_in(&sort.expr));
+            let what = format!("{name} is not OVER the rows up to its own in one ascending order");
+            return Err(beyond_flink(&what).at(place));
+        }
         let results = output.fields().iter().skip(shown);
         let calls = functions.iter().zip(results).map(|(function, field)| call(function, field, &mut arguments));
         let calls = calls.collect::<Result<Vec<_>>>()?;

@@ -139,7 +139,7 @@ impl Case {
             catalog.create(&name, Named::Table(Arc::new(table)), false, false)?;
         }
         let mini_batch = mini_batch.then_some(MiniBatch { latency_ms: 1_000_000, size: 5 });
-        let settings = PlanSettings { mini_batch, ..PlanSettings::default() };
+        let settings = PlanSettings { mini_batch, any_window: true, ..PlanSettings::default() };
         let planner = Planner { catalog: &catalog, functions, settings, facts: &ByName };
         let text = self.query.sql();
         match sql::parse_statement(&text)?.statement {
