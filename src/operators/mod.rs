@@ -34,6 +34,7 @@ mod keep_first;
 mod over;
 mod over_table;
 mod pairs;
+mod progress;
 mod rank;
 mod session_aggregate;
 mod session_assign;

@@ -25,7 +25,8 @@ use arrow::compute::take;
 use arrow::datatypes::{DataType, Field, FieldRef, Int64Type, Schema};
 
 use super::aggregate::GroupTable;
-use super::event_time::{restore_closed, restore_watermark, save_closed, save_watermark, timestamps};
+use super::event_time::timestamps;
+use super::progress::Progress;
 use super::sessions::{Closed, SessionId, Sessions};
 use super::window::{Placement, Window, check};
 use super::window_aggregate::WindowAggregateParameters;
@@ -54,9 +55,7 @@ pub struct SessionAggregate {
     slots: Vec<u32>,
     /// By slot: its session.
     ids: Vec<SessionId>,
-    mark: Watermark,
-    /// The last moment of the last session that the end of the input has closed.
-    closed: Watermark,
+    progress: Progress,
     now: ProcessingTime,
     saved: bool,
     delta_rows: usize,
@@ -84,8 +83,7 @@ impl SessionAggregate {
             groups,
             slots: Vec::new(),
             ids: Vec::new(),
-            mark: Watermark::MIN,
-            closed: Watermark::MIN,
+            progress: Progress::default(),
             now: ProcessingTime::MIN,
             saved: false,
             delta_rows: 0,
@@ -109,7 +107,7 @@ impl SessionAggregate {
         self.keys.slots_of(keys, batch.len(), &mut key_slots)?;
         self.sessions.grow(self.keys.capacity());
         let passed = match moment {
-            WindowTime::Event => self.mark.max(self.closed).0,
+            WindowTime::Event => self.progress.passed(0),
             WindowTime::Processing => i64::MIN,
         };
         let mut placed = Vec::with_capacity(batch.len());
@@ -258,12 +256,7 @@ impl Operator for SessionAggregate {
     fn on_watermark(&mut self, mark: Watermark, out: &mut Output) -> Result<()> {
         if self.parameters.moment == WindowTime::Event {
             let passed = self.parameters.clock.complete(mark.0);
-            if mark == Watermark::MAX {
-                let last = self.sessions.last_moment().map_or(Watermark::MIN, Watermark);
-                self.closed = self.closed.max(last);
-            } else {
-                self.mark = self.mark.max(Watermark(passed));
-            }
+            self.progress.advance(mark, passed, self.sessions.last_moment());
             self.close(passed, out)?;
         }
         out.watermark(mark);
@@ -280,7 +273,7 @@ impl Operator for SessionAggregate {
 
     fn snapshot(&mut self, _at: CheckpointId) -> Result<Snapshot> {
         let base = !self.saved || self.delta_rows > DELTA_ROWS + 2 * self.groups.keys.len();
-        let mut tables = vec![save_watermark(self.mark)?, save_closed(self.closed)?];
+        let mut tables = self.progress.save()?;
         let changed = self.groups.keys.changed(base);
         let windows = changed.upserts.iter().map(|slot| self.sessions.window(self.ids[*slot as usize]));
         let windows: Option<Vec<Window>> = windows.collect();
@@ -304,8 +297,7 @@ impl Operator for SessionAggregate {
 
     fn restore(&mut self, from: Restored) -> Result<()> {
         let from = from.restrict(self.parameters.key_groups)?;
-        self.mark = restore_watermark(&from)?;
-        self.closed = restore_closed(&from)?;
+        self.progress = Progress::restore(&from)?;
         self.groups.restore(&from)?;
         let bounds = self.restore_bounds(&from)?;
         self.groups.assign_slots(Vec::new());

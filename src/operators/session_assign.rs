@@ -13,7 +13,8 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, UInt8Array};
 use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef, UInt8Type};
 
-use super::event_time::{restore_closed, restore_watermark, save_closed, save_watermark, timestamps};
+use super::event_time::timestamps;
+use super::progress::Progress;
 use super::sessions::{Closed, Sessions};
 use super::window::{Window, check, local_times};
 use super::{Operator, Output, Port, ProcessingTime};
@@ -55,8 +56,7 @@ pub struct SessionAssign {
     keys: KeyTable,
     rows: SortedRows,
     sessions: Sessions,
-    mark: Watermark,
-    closed: Watermark,
+    progress: Progress,
     now: ProcessingTime,
     saved: bool,
     late_rows: u64,
@@ -83,8 +83,7 @@ impl SessionAssign {
             keys,
             rows,
             sessions: Sessions::default(),
-            mark: Watermark::MIN,
-            closed: Watermark::MIN,
+            progress: Progress::default(),
             now: ProcessingTime::MIN,
             saved: false,
             late_rows: 0,
@@ -165,7 +164,7 @@ impl Operator for SessionAssign {
         kept.extend(columns.iter().cloned());
         let (sort_keys, rows) = (self.rows.encode_keys(&kept)?, self.rows.encode_rows(&kept)?);
         let passed = match self.parameters.moment {
-            WindowTime::Event => self.mark.max(self.closed).0,
+            WindowTime::Event => self.progress.passed(0),
             WindowTime::Processing => i64::MIN,
         };
         for (row, (slot, time)) in slots.iter().zip(times.values()).enumerate() {
@@ -187,12 +186,7 @@ impl Operator for SessionAssign {
     fn on_watermark(&mut self, mark: Watermark, out: &mut Output) -> Result<()> {
         if self.parameters.moment == WindowTime::Event {
             let passed = self.parameters.clock.complete(mark.0);
-            if mark == Watermark::MAX {
-                let last = self.sessions.last_moment().map_or(Watermark::MIN, Watermark);
-                self.closed = self.closed.max(last);
-            } else {
-                self.mark = self.mark.max(Watermark(passed));
-            }
+            self.progress.advance(mark, passed, self.sessions.last_moment());
             let closed = self.sessions.close(passed);
             self.emit(&closed, out)?;
         }
@@ -213,13 +207,14 @@ impl Operator for SessionAssign {
         let base = !std::mem::replace(&mut self.saved, true);
         let rows = self.rows.snapshot(ROWS, &self.keys, base)?;
         self.keys.finish_snapshot();
-        Ok(Snapshot { tables: vec![rows, save_watermark(self.mark)?, save_closed(self.closed)?] })
+        let mut tables = self.progress.save()?;
+        tables.push(rows);
+        Ok(Snapshot { tables })
     }
 
     fn restore(&mut self, from: Restored) -> Result<()> {
         let from = from.restrict(self.parameters.key_groups)?;
-        self.mark = restore_watermark(&from)?;
-        self.closed = restore_closed(&from)?;
+        self.progress = Progress::restore(&from)?;
         self.rows.restore(ROWS, &mut self.keys, &from)?;
         self.sessions.grow(self.keys.capacity());
         for slot in self.keys.live_slots() {

@@ -26,7 +26,8 @@ use arrow::compute::concat_batches;
 use arrow::datatypes::SchemaRef;
 
 use super::aggregate::GroupTable;
-use super::event_time::{restore_closed, restore_watermark, save_closed, save_watermark, timestamps};
+use super::event_time::timestamps;
+use super::progress::Progress;
 use super::window::{Placement, Window, check};
 use super::window_tables::{Late, SavedTables, assign, pick, restore};
 use super::{Operator, Output, Port, ProcessingTime};
@@ -95,9 +96,7 @@ pub struct WindowAggregate {
     parameters: WindowAggregateParameters,
     /// Open windows, by end.
     windows: BTreeMap<Window, GroupTable>,
-    mark: Watermark,
-    /// The last moment of the last window that the end of the input has fired.
-    closed: Watermark,
+    progress: Progress,
     now: ProcessingTime,
     saved: SavedTables,
     late: Late,
@@ -122,8 +121,7 @@ impl WindowAggregate {
         let operator = WindowAggregate {
             parameters,
             windows: BTreeMap::new(),
-            mark: Watermark::MIN,
-            closed: Watermark::MIN,
+            progress: Progress::default(),
             now: ProcessingTime::MIN,
             saved: SavedTables::default(),
             late: Late::default(),
@@ -195,7 +193,7 @@ impl Operator for WindowAggregate {
             return Err(Error::bug("an aggregate planned for append-only input was given another change"));
         }
         let placement = self.parameters.placement(batch.rows(), self.now)?;
-        let passed = self.mark.max(self.closed).0;
+        let passed = self.progress.passed(0);
         for (window, rows) in assign(batch.len(), placement, passed, &mut self.late) {
             self.absorb(window, &pick(&batch, rows)?)?;
         }
@@ -205,12 +203,8 @@ impl Operator for WindowAggregate {
     fn on_watermark(&mut self, mark: Watermark, out: &mut Output) -> Result<()> {
         if self.parameters.moment == WindowTime::Event {
             let passed = self.parameters.clock.complete(mark.0);
-            if mark == Watermark::MAX {
-                let last = self.windows.last_key_value().map_or(i64::MIN, |(window, _)| window.end - 1);
-                self.closed = self.closed.max(Watermark(last));
-            } else {
-                self.mark = self.mark.max(Watermark(passed));
-            }
+            let last = self.windows.last_key_value().map(|(window, _)| window.end - 1);
+            self.progress.advance(mark, passed, last);
             self.fire(passed, out)?;
         }
         out.watermark(mark);
@@ -226,7 +220,7 @@ impl Operator for WindowAggregate {
     }
 
     fn snapshot(&mut self, _at: CheckpointId) -> Result<Snapshot> {
-        let mut tables = vec![save_watermark(self.mark)?, save_closed(self.closed)?];
+        let mut tables = self.progress.save()?;
         let empty = self.parameters.new_table()?;
         tables.extend(self.saved.snapshot(empty, self.windows.iter_mut().map(|(window, table)| (*window, table)))?);
         Ok(Snapshot { tables })
@@ -234,8 +228,7 @@ impl Operator for WindowAggregate {
 
     fn restore(&mut self, from: Restored) -> Result<()> {
         let from = from.restrict(self.parameters.key_groups)?;
-        self.mark = restore_watermark(&from)?;
-        self.closed = restore_closed(&from)?;
+        self.progress = Progress::restore(&from)?;
         self.windows = restore(&from, &|| self.parameters.new_table())?;
         Ok(())
     }

@@ -21,8 +21,8 @@ use arrow::array::{ArrayRef, RecordBatch, UInt32Array};
 use arrow::compute::{concat_batches, take_record_batch};
 
 use super::aggregate::{Action, GroupTable};
-use super::event_time::{restore_closed, restore_watermark, save_closed, save_watermark};
 use super::images::Images;
+use super::progress::Progress;
 use super::window::{Window, check};
 use super::window_aggregate::WindowAggregateParameters;
 use super::window_tables::{Late, SavedTables, assign, pick, restore};
@@ -78,9 +78,7 @@ pub struct UpdatingWindowAggregate {
     parameters: WindowAggregateParameters,
     emission: Emission,
     windows: BTreeMap<Window, Open>,
-    mark: Watermark,
-    /// The last moment of the last window that the end of the input has closed.
-    closed: Watermark,
+    progress: Progress,
     now: ProcessingTime,
     saved: SavedTables,
     late: Late,
@@ -103,8 +101,7 @@ impl UpdatingWindowAggregate {
             parameters,
             emission,
             windows: BTreeMap::new(),
-            mark: Watermark::MIN,
-            closed: Watermark::MIN,
+            progress: Progress::default(),
             now: ProcessingTime::MIN,
             saved: SavedTables::default(),
             late: Late::default(),
@@ -113,7 +110,7 @@ impl UpdatingWindowAggregate {
     }
 
     fn has_passed(&self, window: Window) -> bool {
-        window.end - 1 <= self.mark.0
+        window.end - 1 <= self.progress.mark()
     }
 
     /// When rows of a window are told.
@@ -270,7 +267,7 @@ impl Operator for UpdatingWindowAggregate {
             return Err(Error::bug("an aggregate planned for append-only input was given another change"));
         }
         let placement = self.parameters.placement(batch.rows(), self.now)?;
-        let passed = self.mark.0.saturating_sub(self.lateness()).max(self.closed.0);
+        let passed = self.progress.passed(self.lateness());
         let mut told = Vec::new();
         // Of a row's windows the latest is told first.
         for (window, rows) in assign(batch.len(), placement, passed, &mut self.late).into_iter().rev() {
@@ -285,13 +282,9 @@ impl Operator for UpdatingWindowAggregate {
 
     fn on_watermark(&mut self, mark: Watermark, out: &mut Output) -> Result<()> {
         if self.parameters.moment == WindowTime::Event {
-            let (before, passed) = (self.mark.0, self.parameters.clock.complete(mark.0));
-            if mark == Watermark::MAX {
-                let last = self.windows.last_key_value().map_or(i64::MIN, |(window, _)| window.end - 1);
-                self.closed = self.closed.max(Watermark(last));
-            } else {
-                self.mark = self.mark.max(Watermark(passed));
-            }
+            let (before, passed) = (self.progress.mark(), self.parameters.clock.complete(mark.0));
+            let last = self.windows.last_key_value().map(|(window, _)| window.end - 1);
+            self.progress.advance(mark, passed, last);
             self.pass(before, passed, out)?;
         }
         out.watermark(mark);
@@ -316,7 +309,7 @@ impl Operator for UpdatingWindowAggregate {
     }
 
     fn snapshot(&mut self, _at: CheckpointId) -> Result<Snapshot> {
-        let mut tables = vec![save_watermark(self.mark)?, save_closed(self.closed)?];
+        let mut tables = self.progress.save()?;
         let empty = self.parameters.new_table()?;
         let open = self.windows.iter_mut().map(|(window, open)| (*window, &mut open.table));
         tables.extend(self.saved.snapshot(empty, open)?);
@@ -325,8 +318,7 @@ impl Operator for UpdatingWindowAggregate {
 
     fn restore(&mut self, from: Restored) -> Result<()> {
         let from = from.restrict(self.parameters.key_groups)?;
-        self.mark = restore_watermark(&from)?;
-        self.closed = restore_closed(&from)?;
+        self.progress = Progress::restore(&from)?;
         for (window, table) in restore(&from, &|| self.parameters.new_table())? {
             let slots = table.keys.live_slots();
             let mut open = Open::new(table);
