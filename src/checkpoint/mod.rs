@@ -19,7 +19,6 @@ pub mod disk;
 pub mod inspect;
 mod lease;
 pub mod manifest;
-mod narrow;
 pub mod recovery;
 pub mod state_file;
 mod store;

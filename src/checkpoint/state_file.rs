@@ -11,9 +11,8 @@ use arrow::ipc::reader::StreamReader;
 use arrow::ipc::writer::{IpcWriteOptions, StreamWriter};
 use arrow::row::{RowConverter, SortField};
 
-use super::narrow::{narrow, widen};
 use crate::error::{Error, Result};
-use crate::state::{Scope, Snapshot, TableDelta};
+use crate::state::{Scope, Snapshot, TableDelta, narrow, widen};
 
 /// Room for what stands around the columns of a stream.
 const ENVELOPE: usize = 4 << 10;

@@ -135,5 +135,5 @@ pub fn saved(snapshots: &[Snapshot]) -> Restored {
     let newest =
         |delta: &TableDelta| all.iter().rposition(|other| other.base && other.table == delta.table).unwrap_or(0);
     let kept = all.iter().enumerate().filter(|(place, delta)| *place >= newest(delta));
-    Restored { deltas: kept.map(|(_, delta)| (*delta).clone()).collect() }
+    Restored { deltas: kept.map(|(_, delta)| (*delta).clone().widened().unwrap()).collect() }
 }

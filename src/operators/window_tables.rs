@@ -201,7 +201,8 @@ fn together(parts: &[RecordBatch]) -> Result<Option<RecordBatch>> {
 }
 
 /// A delta of one window's table as one of all windows': the window stands behind the key group.
-fn in_window(window: Window, mut delta: TableDelta) -> Result<TableDelta> {
+fn in_window(window: Window, delta: TableDelta) -> Result<TableDelta> {
+    let mut delta = delta.widened()?;
     for rows in [&mut delta.upserts, &mut delta.deletes].into_iter().flatten() {
         let mut fields = rows.schema().fields().to_vec();
         let mut columns = rows.columns().to_vec();

@@ -10,6 +10,7 @@ use hashbrown::HashTable;
 
 use super::hash::hash_bytes;
 use super::integer_index::IntegerIndex;
+use super::narrow::{SavedColumn, is_number};
 use crate::error::{Error, Result};
 
 /// Bytes of forgotten keys that an arena may keep before it is packed anew.
@@ -156,6 +157,16 @@ impl KeyStore {
     pub fn release(&mut self, slot: u32) {
         if let KeyStore::Text(store) | KeyStore::Rows(store, _) = self {
             store.release(slot);
+        }
+    }
+
+    /// The key columns of these slots, for a snapshot.
+    pub fn saved(&self, slots: &[u32], fields: &[FieldRef]) -> Result<Vec<SavedColumn>> {
+        match self {
+            KeyStore::Integer(store) if is_number(fields[0].data_type()) && !store.has_null() => {
+                Ok(vec![SavedColumn::numbers(slots, fields[0].data_type(), |slot| store.values[slot])?])
+            }
+            _ => Ok(self.take(slots, fields)?.into_iter().map(SavedColumn::from).collect()),
         }
     }
 

@@ -12,6 +12,7 @@ use arrow::datatypes::{DataType, Field, FieldRef, Schema};
 use super::hash::hash_rows;
 use super::key_group::key_group;
 use super::key_store::KeyStore;
+use super::narrow::widen;
 use super::snapshot::{KEY_COLUMNS, KEY_GROUP_COLUMN, Scope, TableDelta};
 use crate::error::{Error, Result};
 
@@ -21,6 +22,9 @@ const LIVE: u8 = 1;
 const DIRTY: u8 = 2;
 /// Part of an earlier snapshot.
 const SAVED: u8 = 4;
+
+/// Keys that are hashed at once for a snapshot.
+const HASHED_ROWS: usize = 4096;
 
 /// What a snapshot has to write.
 #[derive(Debug, Default)]
@@ -104,8 +108,10 @@ impl KeyTable {
 
     /// The slots that hold keys, ascending: in order of arrival as long as none was removed.
     pub fn live_slots(&self) -> Vec<u32> {
+        let mut slots = Vec::with_capacity(self.live);
         let flags = self.slots.flags.iter().enumerate();
-        flags.filter(|(_, flags)| **flags & LIVE != 0).map(|(slot, _)| slot as u32).collect()
+        slots.extend(flags.filter(|(_, flags)| **flags & LIVE != 0).map(|(slot, _)| slot as u32));
+        slots
     }
 
     /// Writes the slot of each of `rows` rows into `slots`, making slots for new keys.
@@ -230,23 +236,12 @@ impl KeyTable {
         if slots.is_empty() {
             return Ok(None);
         }
-        let keys = self.take(slots)?;
-        let mut hashes = Vec::with_capacity(slots.len());
-        match &self.group_columns {
-            None => hash_rows(&keys, &mut hashes)?,
-            Some(columns) => {
-                let grouping: Vec<ArrayRef> = columns.iter().map(|column| Arc::clone(&keys[*column])).collect();
-                hash_rows(&grouping, &mut hashes)?;
-            }
-        }
-        // A table without key columns belongs to one subtask: the one that owns the first key group.
-        hashes.resize(slots.len(), 0);
-        let groups: UInt16Array = UInt16Array::from_iter_values(hashes.into_iter().map(key_group));
         let mut fields: Vec<FieldRef> = vec![Arc::new(Field::new(KEY_GROUP_COLUMN, DataType::UInt16, false))];
-        let mut columns: Vec<ArrayRef> = vec![Arc::new(groups)];
+        let mut columns: Vec<ArrayRef> = vec![Arc::new(self.key_groups(slots)?)];
         // Names of key and value columns may repeat in the query; saved tables number them.
-        for (index, (field, key)) in self.fields.iter().zip(keys).enumerate() {
-            fields.push(Arc::new(Field::new(format!("key_{index}"), field.data_type().clone(), true)));
+        for (index, key) in self.store.saved(slots, &self.fields)?.into_iter().enumerate() {
+            let (field, key) = key.named(&format!("key_{index}"));
+            fields.push(field);
             columns.push(key);
         }
         for (field, values) in more {
@@ -255,6 +250,24 @@ impl KeyTable {
         }
         let options = RecordBatchOptions::new().with_row_count(Some(slots.len()));
         Ok(Some(RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)?))
+    }
+
+    /// The key group of each of these slots.
+    fn key_groups(&self, slots: &[u32]) -> Result<UInt16Array> {
+        let mut groups = Vec::with_capacity(slots.len());
+        let mut hashes = Vec::new();
+        // Piece by piece: the keys and their hashes are then never out of the cache.
+        for slots in slots.chunks(HASHED_ROWS) {
+            let mut keys = self.take(slots)?;
+            if let Some(columns) = &self.group_columns {
+                keys = columns.iter().map(|column| Arc::clone(&keys[*column])).collect();
+            }
+            hash_rows(&keys, &mut hashes)?;
+            // A table without key columns belongs to one subtask: the one that owns the first key group.
+            hashes.resize(slots.len(), 0);
+            groups.extend(hashes.iter().map(|hash| key_group(*hash)));
+        }
+        Ok(groups.into())
     }
 
     /// A delta of a keyed table out of rows made by [`KeyTable::rows`]. Its key is this table's, and `more_keys` columns
@@ -285,6 +298,7 @@ impl KeyTable {
     /// # Errors
     /// If the rows do not fit.
     pub fn split_saved(&self, table: &str, rows: &RecordBatch) -> Result<(Vec<ArrayRef>, Vec<ArrayRef>)> {
+        let rows = widen(rows)?;
         let columns = rows.columns();
         let fits = columns.len() > self.fields.len()
             && self.fields.iter().zip(&columns[1..]).all(|(field, column)| field.data_type() == column.data_type());

@@ -3,6 +3,7 @@
 use arrow::array::{Array, RecordBatch, UInt16Array};
 
 use super::KeyGroupRange;
+use super::narrow::widen;
 use crate::error::{Error, Result};
 
 /// Name of the leading `UInt16` column of every keyed table's rows.
@@ -43,6 +44,18 @@ impl TableDelta {
     pub fn key_columns(&self) -> Option<usize> {
         let told = || self.upserts.as_ref()?.schema_ref().metadata().get(KEY_COLUMNS)?.parse().ok();
         self.deletes.as_ref().map(RecordBatch::num_columns).or_else(told)
+    }
+
+    /// The delta with its numbers in their own types, as it is read back: only then do rows of several deltas go
+    /// together.
+    ///
+    /// # Errors
+    /// Only by a bug.
+    pub fn widened(mut self) -> Result<TableDelta> {
+        for rows in [&mut self.upserts, &mut self.deletes].into_iter().flatten() {
+            *rows = widen(rows)?;
+        }
+        Ok(self)
     }
 }
 

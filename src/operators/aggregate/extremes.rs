@@ -3,13 +3,13 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, Int64Array};
+use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::{DataType, FieldRef, Int64Type};
 
 use super::kernel::{Fold, Kernel};
 use super::numeric::state_field;
 use crate::error::{Error, Result};
-use crate::state::{Codec, CodecKey};
+use crate::state::{Codec, CodecKey, SavedColumn};
 
 /// Which value is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,9 +120,9 @@ impl<K: CodecKey> Kernel for Kept<K> {
         vec![state_field("value", self.codec.data_type().clone())]
     }
 
-    fn save(&self, slots: &[u32]) -> Result<Vec<ArrayRef>> {
+    fn save(&self, slots: &[u32]) -> Result<Vec<SavedColumn>> {
         let values: Vec<Option<K>> = slots.iter().map(|slot| self.values[*slot as usize].clone()).collect();
-        Ok(vec![self.codec.decode(&values)?])
+        Ok(vec![self.codec.decode(&values)?.into()])
     }
 
     fn load(&mut self, slots: &[u32], columns: &[ArrayRef]) -> Result<()> {
@@ -224,10 +224,10 @@ impl Kernel for Single {
         vec![state_field("rows", DataType::Int64), state_field("value", self.codec.data_type().clone())]
     }
 
-    fn save(&self, slots: &[u32]) -> Result<Vec<ArrayRef>> {
-        let rows = slots.iter().map(|slot| self.cells[*slot as usize].0);
+    fn save(&self, slots: &[u32]) -> Result<Vec<SavedColumn>> {
+        let rows = SavedColumn::numbers(slots, &DataType::Int64, |slot| self.cells[slot].0)?;
         let values: Vec<_> = slots.iter().map(|slot| self.cells[*slot as usize].1.clone()).collect();
-        Ok(vec![Arc::new(Int64Array::from_iter_values(rows)), self.codec.decode(&values)?])
+        Ok(vec![rows, self.codec.decode(&values)?.into()])
     }
 
     fn load(&mut self, slots: &[u32], columns: &[ArrayRef]) -> Result<()> {

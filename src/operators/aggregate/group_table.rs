@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch};
-use arrow::datatypes::{DataType, FieldRef, Int64Type, Schema};
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use arrow::datatypes::{DataType, Int64Type, Schema};
 
 use super::call::Call;
 use super::kernel::Action;
-use super::numeric::state_field;
 use crate::changelog::{ChangeBatch, Kinds};
 use crate::error::{Error, Result};
-use crate::state::{KeyTable, Restored, TableDelta};
+use crate::state::{KeyTable, Restored, SavedColumn, TableDelta};
 use crate::types::AggregateCall;
 
 /// The table of groups in a snapshot.
@@ -270,17 +269,14 @@ impl GroupTable {
     pub fn snapshot(&mut self, base: bool, beside: bool) -> Result<Vec<TableDelta>> {
         let changed = self.keys.changed(base);
         let slots = &changed.upserts;
-        let counts = slots.iter().map(|slot| self.counts[*slot as usize]);
-        let mut more: Vec<(FieldRef, ArrayRef)> =
-            vec![(state_field("rows", DataType::Int64), Arc::new(Int64Array::from_iter_values(counts)))];
+        let mut more = vec![SavedColumn::numbers(slots, &DataType::Int64, |slot| self.counts[slot])?.named("rows")];
         if self.keep_written {
-            let written = slots.iter().map(|slot| self.written[*slot as usize]);
-            more.push((state_field("written", DataType::Int64), Arc::new(Int64Array::from_iter_values(written))));
+            let written = SavedColumn::numbers(slots, &DataType::Int64, |slot| self.written[slot])?;
+            more.push(written.named("written"));
         }
         for (index, call) in self.calls.iter().enumerate() {
             for (field, column) in call.state_fields().iter().zip(call.accumulator.save(slots)?) {
-                let name = format!("aggregate_{index}_{}", field.name());
-                more.push((state_field(&name, column.data_type().clone()), column));
+                more.push(column.named(&format!("aggregate_{index}_{}", field.name())));
             }
         }
         let upserts = self.keys.rows(slots, more)?;

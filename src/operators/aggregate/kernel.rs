@@ -5,7 +5,7 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, FieldRef};
 
 use crate::error::{Error, Result};
-use crate::state::{KeyTable, Restored, TableDelta};
+use crate::state::{KeyTable, Restored, SavedColumn, TableDelta};
 
 /// What a row does to its group's accumulator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,7 +68,7 @@ pub(super) trait Kernel: Send {
         Vec::new()
     }
     /// The state columns of these slots.
-    fn save(&self, _slots: &[u32]) -> Result<Vec<ArrayRef>> {
+    fn save(&self, _slots: &[u32]) -> Result<Vec<SavedColumn>> {
         Ok(Vec::new())
     }
     /// Takes back [`Kernel::save`]; the column types are checked.
@@ -113,7 +113,7 @@ pub(super) trait Accumulator: Send {
     /// See [`Kernel::state_fields`].
     fn state_fields(&self) -> Vec<FieldRef>;
     /// See [`Kernel::save`].
-    fn save(&self, slots: &[u32]) -> Result<Vec<ArrayRef>>;
+    fn save(&self, slots: &[u32]) -> Result<Vec<SavedColumn>>;
     /// See [`Kernel::load`].
     fn load(&mut self, slots: &[u32], columns: &[ArrayRef]) -> Result<()>;
     /// See [`Kernel::snapshot`].
@@ -224,7 +224,7 @@ impl<K: Kernel> Accumulator for Driven<K> {
         self.kernel.state_fields()
     }
 
-    fn save(&self, slots: &[u32]) -> Result<Vec<ArrayRef>> {
+    fn save(&self, slots: &[u32]) -> Result<Vec<SavedColumn>> {
         self.kernel.save(slots)
     }
 

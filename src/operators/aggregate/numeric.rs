@@ -7,12 +7,13 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, ArrowNativeTypeOp, AsArray, Decimal128Array, Int32Array, Int64Array, PrimitiveArray};
 use arrow::datatypes::{
-    ArrowPrimitiveType, DataType, Decimal128Type, Field, FieldRef, Float32Type, Float64Type, Int8Type, Int16Type,
-    Int32Type, Int64Type, i256,
+    ArrowNativeType, ArrowPrimitiveType, DataType, Decimal128Type, Field, FieldRef, Float32Type, Float64Type, Int8Type,
+    Int16Type, Int32Type, Int64Type, i256,
 };
 
 use super::kernel::{Fold, Kernel};
 use crate::error::Result;
+use crate::state::SavedColumn;
 
 /// The greatest DECIMAL(38): beyond it Flink's answer is NULL.
 pub(super) const DECIMAL_LIMIT: i128 = 10_i128.pow(38) - 1;
@@ -85,9 +86,8 @@ impl Kernel for Count {
         vec![state_field("count", DataType::Int64)]
     }
 
-    fn save(&self, slots: &[u32]) -> Result<Vec<ArrayRef>> {
-        let counts = slots.iter().map(|slot| self.counts[*slot as usize]);
-        Ok(vec![Arc::new(Int64Array::from_iter_values(counts))])
+    fn save(&self, slots: &[u32]) -> Result<Vec<SavedColumn>> {
+        Ok(vec![SavedColumn::numbers(slots, &DataType::Int64, |slot| self.counts[slot])?])
     }
 
     fn load(&mut self, slots: &[u32], columns: &[ArrayRef]) -> Result<()> {
@@ -120,8 +120,8 @@ pub(super) trait Adding: Send + 'static {
     const ROUNDS: bool = false;
     /// The state column of sums.
     fn sum_type(&self) -> DataType;
-    /// Sums as columns.
-    fn save(&self, sums: Vec<Self::Sum>) -> Vec<ArrayRef>;
+    /// The sums at these places as columns.
+    fn save(&self, slots: &[u32], sum: impl Fn(usize) -> Self::Sum) -> Result<Vec<SavedColumn>>;
     /// The inverse of [`Adding::save`].
     fn load(&self, columns: &[ArrayRef]) -> Vec<Self::Sum>;
     /// State columns beside the sum.
@@ -246,10 +246,9 @@ where
         fields
     }
 
-    fn save(&self, slots: &[u32]) -> Result<Vec<ArrayRef>> {
-        let counts = slots.iter().map(|slot| self.cells[*slot as usize].count);
-        let mut columns: Vec<ArrayRef> = vec![Arc::new(Int64Array::from_iter_values(counts))];
-        columns.extend(self.adding.save(slots.iter().map(|slot| self.cells[*slot as usize].sum).collect()));
+    fn save(&self, slots: &[u32]) -> Result<Vec<SavedColumn>> {
+        let mut columns = vec![SavedColumn::numbers(slots, &DataType::Int64, |slot| self.cells[slot].count)?];
+        columns.extend(self.adding.save(slots, |slot| self.cells[slot].sum)?);
         Ok(columns)
     }
 
@@ -261,6 +260,15 @@ where
         }
         Ok(())
     }
+}
+
+/// The sums at these places as a column, narrow if they are 64-bit whole numbers.
+fn saved_sums<T: ArrowPrimitiveType>(slots: &[u32], sum: impl Fn(usize) -> T::Native) -> Result<SavedColumn> {
+    if T::DATA_TYPE == DataType::Int64 {
+        return SavedColumn::numbers(slots, &T::DATA_TYPE, |slot| sum(slot).to_i64().unwrap_or_default());
+    }
+    let sums: ArrayRef = Arc::new(PrimitiveArray::<T>::from_iter_values(slots.iter().map(|slot| sum(*slot as usize))));
+    Ok(sums.into())
 }
 
 /// SUM of a type in that type; whole numbers wrap.
@@ -298,8 +306,8 @@ where
         T::DATA_TYPE
     }
 
-    fn save(&self, sums: Vec<T::Native>) -> Vec<ArrayRef> {
-        vec![Arc::new(PrimitiveArray::<T>::from_iter_values(sums))]
+    fn save(&self, slots: &[u32], sum: impl Fn(usize) -> T::Native) -> Result<Vec<SavedColumn>> {
+        Ok(vec![saved_sums::<T>(slots, sum)?])
     }
 
     fn load(&self, columns: &[ArrayRef]) -> Vec<T::Native> {
@@ -341,8 +349,8 @@ macro_rules! averages {
                 <$wide as ArrowPrimitiveType>::DATA_TYPE
             }
 
-            fn save(&self, sums: Vec<Self::Sum>) -> Vec<ArrayRef> {
-                vec![Arc::new(PrimitiveArray::<$wide>::from_iter_values(sums))]
+            fn save(&self, slots: &[u32], sum: impl Fn(usize) -> Self::Sum) -> Result<Vec<SavedColumn>> {
+                Ok(vec![saved_sums::<$wide>(slots, sum)?])
             }
 
             fn load(&self, columns: &[ArrayRef]) -> Vec<Self::Sum> {
@@ -424,10 +432,11 @@ impl Adding for Decimals {
         vec![state_field("carry", DataType::Int32)]
     }
 
-    fn save(&self, sums: Vec<DecimalSum>) -> Vec<ArrayRef> {
-        let low = Decimal128Array::from_iter_values(sums.iter().map(|sum| sum.low));
-        let carry = Int32Array::from_iter_values(sums.iter().map(|sum| sum.carry));
-        vec![Arc::new(low.with_data_type(self.sum_type())), Arc::new(carry)]
+    fn save(&self, slots: &[u32], sum: impl Fn(usize) -> DecimalSum) -> Result<Vec<SavedColumn>> {
+        let low = Decimal128Array::from_iter_values(slots.iter().map(|slot| sum(*slot as usize).low));
+        let carry = Int32Array::from_iter_values(slots.iter().map(|slot| sum(*slot as usize).carry));
+        let columns: [ArrayRef; 2] = [Arc::new(low.with_data_type(self.sum_type())), Arc::new(carry)];
+        Ok(columns.map(SavedColumn::from).into())
     }
 
     fn load(&self, columns: &[ArrayRef]) -> Vec<DecimalSum> {

@@ -13,6 +13,7 @@ use arrow::datatypes::{DataType, Decimal128Type, FieldRef, Float64Type, Int32Typ
 use super::kernel::{Fold, Kernel};
 use super::numeric::{DECIMAL_LIMIT, rescale_divide, state_field};
 use crate::error::Result;
+use crate::state::SavedColumn;
 
 /// Count, sum and sum of squares; an update that moves none of them is no change.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -256,13 +257,14 @@ impl<S: Moment + arrow::datatypes::ArrowNativeType> Kernel for Variance<S> {
         ]
     }
 
-    fn save(&self, slots: &[u32]) -> Result<Vec<ArrayRef>> {
+    fn save(&self, slots: &[u32]) -> Result<Vec<SavedColumn>> {
         let moments = || slots.iter().map(|slot| self.moments[*slot as usize]);
+        let carries: ArrayRef = Arc::new(Int32Array::from_iter_values(moments().map(|m| m.carry)));
         Ok(vec![
-            Arc::new(Int64Array::from_iter_values(moments().map(|m| m.count))),
-            S::save(moments().map(|m| m.sum).collect()),
-            S::save(moments().map(|m| m.squares).collect()),
-            Arc::new(Int32Array::from_iter_values(moments().map(|m| m.carry))),
+            SavedColumn::numbers(slots, &DataType::Int64, |slot| self.moments[slot].count)?,
+            S::save(moments().map(|m| m.sum).collect()).into(),
+            S::save(moments().map(|m| m.squares).collect()).into(),
+            carries.into(),
         ])
     }
 

@@ -12,7 +12,7 @@ use rand::rngs::StdRng;
 
 use super::query::{Row, Value};
 use crate::changelog::{ChangeBatch, Event, Kind, Watermark};
-use crate::checkpoint::state_file::merge;
+use crate::checkpoint::state_file::{EncodedDelta, EncodedRows, decode_rows, encode_snapshot, merge};
 use crate::error::{Error, Result};
 use crate::operators::{Operator, Output};
 use crate::plan::stream::{Distribution, NodeKind, StreamGraph};
@@ -224,7 +224,8 @@ impl<'a> Simulation<'a> {
         self.checkpoint += 1;
         for subtask in self.subtasks.iter_mut().flatten() {
             let Some(operator) = &mut subtask.operator else { continue };
-            for delta in operator.snapshot(self.checkpoint)?.tables {
+            for delta in encode_snapshot("operator", 0, operator.snapshot(self.checkpoint)?)? {
+                let delta = read_back(delta)?;
                 if delta.base {
                     subtask.saved.retain(|saved| saved.table != delta.table);
                 }
@@ -246,6 +247,13 @@ impl<'a> Simulation<'a> {
         self.subtasks = self.made(Some(&former))?;
         Ok(())
     }
+}
+
+/// A delta as the next start of the job finds it.
+fn read_back(delta: EncodedDelta) -> Result<TableDelta> {
+    let EncodedDelta { table, scope, base, upserts, deletes, .. } = delta;
+    let rows = |encoded: Option<EncodedRows>| encoded.map(|encoded| decode_rows(encoded.bytes)).transpose();
+    Ok(TableDelta { table, scope, base, upserts: rows(upserts)?, deletes: rows(deletes)? })
 }
 
 /// Puts a base in the place of one table's deltas.

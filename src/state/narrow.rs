@@ -3,12 +3,15 @@
 //! A column of 64-bit numbers becomes its distances from its least value, in one, two or four bytes; the field says the
 //! type and the value they start from. Packed so, numbers are smaller than a general compression makes them, for a
 //! fraction of its work, which is taken from the job's own cores.
+//!
+//! Operators whose state is such numbers hand them over narrow already ([`SavedColumn::numbers`]): the job stands still
+//! while a snapshot is taken, and most of that time would go into fresh memory for wide columns.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, Int64Array, PrimitiveArray, RecordBatch};
-use arrow::array::{RecordBatchOptions, UInt32Array};
+use arrow::array::{RecordBatchOptions, UInt8Array, UInt16Array, UInt32Array};
 use arrow::compute::{cast, max, min};
 use arrow::datatypes::{DataType, Field, FieldRef, Int64Type, Schema, UInt8Type, UInt16Type, UInt32Type};
 
@@ -18,6 +21,77 @@ use crate::error::{Error, Result};
 const START: &str = "narrow_from";
 /// Metadata key of a narrowed field: its own type.
 const TYPE: &str = "narrow_type";
+
+/// A column of a snapshot, as it is handed over: plain, or narrow already.
+#[derive(Debug, Clone)]
+pub struct SavedColumn {
+    values: ArrayRef,
+    /// The value from which the numbers count, and their type.
+    narrowed: Option<(i64, DataType)>,
+}
+
+impl From<ArrayRef> for SavedColumn {
+    fn from(values: ArrayRef) -> SavedColumn {
+        SavedColumn { values, narrowed: None }
+    }
+}
+
+impl SavedColumn {
+    /// The numbers that stand at these places, as values of `data_type`, one of 64 bits. They are read twice, first for
+    /// their span, and written once.
+    ///
+    /// # Errors
+    /// If `data_type` is none of 64 bits.
+    pub fn numbers(slots: &[u32], data_type: &DataType, number: impl Fn(usize) -> i64) -> Result<SavedColumn> {
+        let numbers = || slots.iter().map(|slot| number(*slot as usize));
+        let (least, greatest) =
+            numbers().fold((i64::MAX, i64::MIN), |(least, greatest), number| (least.min(number), greatest.max(number)));
+        let least = least.min(greatest);
+        let distances = numbers().map(|number| number.wrapping_sub(least));
+        let values: ArrayRef = match Width::of(least, greatest) {
+            Width::One => Arc::new(UInt8Array::from_iter_values(distances.map(|distance| distance as u8))),
+            Width::Two => Arc::new(UInt16Array::from_iter_values(distances.map(|distance| distance as u16))),
+            Width::Four => Arc::new(UInt32Array::from_iter_values(distances.map(|distance| distance as u32))),
+            Width::Eight => return Ok(cast(&Int64Array::from_iter_values(numbers()), data_type)?.into()),
+        };
+        Ok(SavedColumn { values, narrowed: Some((least, data_type.clone())) })
+    }
+
+    /// The column under a name.
+    pub fn named(self, name: &str) -> (FieldRef, ArrayRef) {
+        let SavedColumn { values, narrowed } = self;
+        let field = Field::new(name, values.data_type().clone(), true);
+        let field = match narrowed {
+            Some((start, data_type)) => field.with_metadata(told(start, &data_type)),
+            None => field,
+        };
+        (Arc::new(field), values)
+    }
+}
+
+/// Bytes that a number's distance from the least takes.
+enum Width {
+    One,
+    Two,
+    Four,
+    Eight,
+}
+
+impl Width {
+    fn of(least: i64, greatest: i64) -> Width {
+        match least.abs_diff(greatest) {
+            0..=0xff => Width::One,
+            0x100..=0xffff => Width::Two,
+            0x1_0000..=0xffff_ffff => Width::Four,
+            _ => Width::Eight,
+        }
+    }
+}
+
+/// What the field of a narrowed column says.
+fn told(start: i64, data_type: &DataType) -> HashMap<String, String> {
+    HashMap::from([(START.to_owned(), start.to_string()), (TYPE.to_owned(), data_type.to_string())])
+}
 
 /// The rows with their 64-bit numbers narrowed where that saves bytes.
 ///
@@ -52,7 +126,7 @@ fn rebuilt(rows: &RecordBatch, columns: Vec<(FieldRef, ArrayRef)>) -> Result<Rec
 }
 
 /// Whether values of the type are 64-bit numbers.
-fn is_number(data_type: &DataType) -> bool {
+pub(super) fn is_number(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Int64 | DataType::Timestamp(..) | DataType::Time64(_) | DataType::Duration(_))
 }
 
@@ -64,15 +138,13 @@ fn narrow_column(field: &FieldRef, column: &ArrayRef) -> Result<Option<(FieldRef
     let numbers = numbers.as_primitive::<Int64Type>();
     // Without a value, any start will do.
     let (least, greatest) = min(numbers).zip(max(numbers)).unwrap_or((0, 0));
-    let narrowed: ArrayRef = match least.abs_diff(greatest) {
-        0..=0xff => Arc::new(distances::<UInt8Type>(numbers, least, |distance| distance as u8)),
-        0x100..=0xffff => Arc::new(distances::<UInt16Type>(numbers, least, |distance| distance as u16)),
-        0x1_0000..=0xffff_ffff => Arc::new(distances::<UInt32Type>(numbers, least, |distance| distance as u32)),
-        _ => return Ok(None),
+    let narrowed: ArrayRef = match Width::of(least, greatest) {
+        Width::One => Arc::new(distances::<UInt8Type>(numbers, least, |distance| distance as u8)),
+        Width::Two => Arc::new(distances::<UInt16Type>(numbers, least, |distance| distance as u16)),
+        Width::Four => Arc::new(distances::<UInt32Type>(numbers, least, |distance| distance as u32)),
+        Width::Eight => return Ok(None),
     };
-    let metadata =
-        HashMap::from([(START.to_owned(), least.to_string()), (TYPE.to_owned(), field.data_type().to_string())]);
-    let more = field.metadata().clone().into_iter().chain(metadata).collect();
+    let more = field.metadata().clone().into_iter().chain(told(least, field.data_type())).collect();
     let field = Field::new(field.name(), narrowed.data_type().clone(), field.is_nullable()).with_metadata(more);
     Ok(Some((Arc::new(field), narrowed)))
 }
@@ -135,6 +207,26 @@ mod tests {
             assert_eq!(widen(&narrowed).unwrap(), rows);
             assert_eq!(widen(&rows).unwrap(), rows);
         }
+    }
+
+    #[test]
+    fn numbers_handed_over_narrow_are_the_same() {
+        let instants = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
+        for numbers in [vec![-3, 252, 7], vec![i64::MAX, i64::MAX - 65_535], vec![i64::MIN, i64::MAX], vec![5]] {
+            let slots: Vec<u32> = (0..numbers.len() as u32).rev().collect();
+            let backwards: Int64Array = slots.iter().map(|slot| Some(numbers[*slot as usize])).collect();
+            for data_type in [DataType::Int64, instants.clone()] {
+                let saved = SavedColumn::numbers(&slots, &data_type, |slot| numbers[slot]).unwrap();
+                let (field, values) = saved.named("n");
+                let rows = RecordBatch::try_new(Arc::new(Schema::new(vec![field])), vec![values]).unwrap();
+                assert_eq!(narrow(&rows).unwrap(), rows, "narrow already");
+                let plain = cast(&backwards, &data_type).unwrap();
+                assert_eq!(rows.column(0).len(), numbers.len());
+                assert_eq!(widen(&rows).unwrap().column(0), &plain);
+            }
+        }
+        let none = SavedColumn::numbers(&[], &DataType::Int64, |_| 0).unwrap();
+        assert_eq!(none.named("n").1.len(), 0);
     }
 
     #[test]
