@@ -26,7 +26,7 @@ use super::job::{Shared, not_abandoned};
 use super::layout::Layout;
 use super::metrics::{Registry, Role, SubtaskMetrics};
 use super::recover::{Recovered, recover};
-use super::task::{CheckpointRequest, Head, Report, Tail, Task};
+use super::task::{CutRequest, Head, Report, Tail, Task};
 use super::values::ValuesReader;
 use crate::changelog::ChangeBatch;
 use crate::checkpoint::manifest::OperatorEntry;
@@ -89,7 +89,9 @@ pub fn prepare(
     }
     let (reports, received) = mpsc::unbounded_channel();
     let layout = Layout::new(graph, parallelism);
-    let aligned = checkpoint.as_ref().is_none_or(|checkpoint| checkpoint.aligned);
+    let holds_back = graph.nodes.iter().any(|node| matches!(node.kind, NodeKind::ConsistentOutput));
+    let visibility = config.visibility.filter(|_| holds_back);
+    let aligned = visibility.is_some() || checkpoint.as_ref().is_none_or(|checkpoint| checkpoint.aligned);
     let assembly =
         Assembly { graph, config, layout, connections: &connections, recovered: &recovered, metrics, sender, reports };
     let (tasks, requests) = assembly.tasks(aligned)?;
@@ -98,6 +100,12 @@ pub fn prepare(
         job: config.name.clone(),
         parallelism,
         tasks: requests,
+        source_tasks: tasks
+            .iter()
+            .filter(|task| matches!(task.head, Head::Source { .. }))
+            .map(|task| task.index)
+            .collect(),
+        visibility,
         reports: received,
         config: checkpoint,
         store: Arc::new(Mutex::new(recovered.store)),
@@ -227,7 +235,7 @@ struct Wiring {
 }
 
 impl Assembly<'_> {
-    fn tasks(mut self, aligned: bool) -> Result<(Vec<Task>, Vec<mpsc::UnboundedSender<CheckpointRequest>>)> {
+    fn tasks(mut self, aligned: bool) -> Result<(Vec<Task>, Vec<mpsc::UnboundedSender<CutRequest>>)> {
         let mut wiring = self.wire();
         let (mut tasks, mut requests) = (Vec::new(), Vec::new());
         for chain in std::mem::take(&mut self.layout.chains) {
