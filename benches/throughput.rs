@@ -5,6 +5,7 @@
 //! input is made once, from a fixed seed.
 
 mod common;
+mod joins;
 
 use std::sync::Arc;
 
@@ -46,7 +47,7 @@ fn main() -> Result<()> {
     for (emission, options) in [("every change", EVERY_CHANGE), ("mini-batch", MINI_BATCH)] {
         checkpoints(&engine, &arguments, emission, options)?;
     }
-    Ok(())
+    joins::measure(&engine, &arguments)
 }
 
 /// `k`, a key; `v`, 0 to 999; `ts`, a millisecond further every ten rows. The rows come `times` times.

@@ -21,6 +21,6 @@ mod mode;
 pub mod notation;
 
 pub use batch::{ChangeBatch, Kinds};
-pub use event::{CheckpointId, Event, Watermark};
+pub use event::{CheckpointId, Cut, Event, Watermark};
 pub use kind::Kind;
 pub use mode::ChangelogMode;

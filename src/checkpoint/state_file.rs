@@ -1,7 +1,6 @@
 //! State tables as bytes: Arrow IPC streams, numbers narrowed and texts compressed, and the merging of deltas into a
 //! base.
 
-use std::collections::HashSet;
 use std::io::Cursor;
 
 use arrow::array::{ArrayRef, BooleanArray, RecordBatch};
@@ -10,6 +9,8 @@ use arrow::ipc::CompressionType;
 use arrow::ipc::reader::StreamReader;
 use arrow::ipc::writer::{IpcWriteOptions, StreamWriter};
 use arrow::row::{RowConverter, SortField};
+use foldhash::fast::FixedState;
+use hashbrown::HashSet;
 
 use crate::error::{Error, Result};
 use crate::state::{Scope, Snapshot, TableDelta, narrow, widen};
@@ -109,7 +110,7 @@ pub fn merge(deltas: &[TableDelta]) -> Result<Option<TableDelta>> {
     let fields = schema.fields()[..keys].iter().map(|field| SortField::new(field.data_type().clone())).collect();
     let Ok(converter) = RowConverter::new(fields) else { return Ok(None) };
     // From the newest to the oldest, the first word about a key is the last one that counts.
-    let mut known = KnownKeys { converter, keys, seen: HashSet::new() };
+    let mut known = KnownKeys { converter, keys, seen: HashSet::default() };
     let mut kept = Vec::new();
     for delta in deltas.iter().rev() {
         if let Some(rows) = &delta.upserts {
@@ -131,7 +132,7 @@ pub fn merge(deltas: &[TableDelta]) -> Result<Option<TableDelta>> {
 struct KnownKeys {
     converter: RowConverter,
     keys: usize,
-    seen: HashSet<Box<[u8]>>,
+    seen: HashSet<Box<[u8]>, FixedState>,
 }
 
 impl KnownKeys {

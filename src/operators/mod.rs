@@ -18,6 +18,7 @@
 mod aggregate;
 mod calc;
 mod changelog_normalize;
+mod consistent_output;
 mod consolidate;
 mod current_watermark;
 mod deadlines;
@@ -59,6 +60,7 @@ mod testing;
 
 pub use calc::Calc;
 pub use changelog_normalize::ChangelogNormalize;
+pub use consistent_output::ConsistentOutput;
 pub use consolidate::Consolidate;
 pub use current_watermark::CurrentWatermark;
 pub use drop_update_before::DropUpdateBefore;

@@ -154,9 +154,11 @@ fn title(graph: &StreamGraph, node: &Node) -> String {
             format!("key=[{}], onConflict=[{}]", columns(key), conflict.word())
         }
         NodeKind::ChangelogNormalize { key, .. } => format!("key=[{}]", columns(key)),
-        NodeKind::CountedSet { .. } | NodeKind::Union | NodeKind::DropUpdateBefore { .. } | NodeKind::Collect => {
-            names(node)
-        }
+        NodeKind::CountedSet { .. }
+        | NodeKind::Union
+        | NodeKind::DropUpdateBefore { .. }
+        | NodeKind::ConsistentOutput
+        | NodeKind::Collect => names(node),
     };
     format!("{}({parameters})", node.kind.name())
 }

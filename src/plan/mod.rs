@@ -99,6 +99,8 @@ pub struct PlanSettings {
     pub duplicate_changes: bool,
     /// `table.exec.over.any-window`: `OVER` also where Flink refuses it.
     pub any_window: bool,
+    /// `table.exec.consistent-results`: only results of a prefix of every input become visible.
+    pub consistent_results: bool,
     /// `table.exec.emit.*`.
     pub emit: EmitSettings,
     /// `table.exec.sink.not-null-enforcer = DROP`: rows with NULL in a `NOT NULL` column of a sink are passed over.

@@ -75,6 +75,7 @@ fn inherited_mode(graph: &StreamGraph, id: NodeId) -> Option<ChangelogMode> {
             | NodeKind::CurrentWatermark
             | NodeKind::WindowAssign { .. }
             | NodeKind::SessionAssign { .. }
+            | NodeKind::ConsistentOutput
             | NodeKind::Sink { .. }
             | NodeKind::Collect
     );

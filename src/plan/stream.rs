@@ -407,6 +407,9 @@ pub enum NodeKind {
         /// Whether the sink needs `-U`.
         emit_update_before: bool,
     },
+    /// Holds changes back until a barrier, and then tells their net effect: what is told is the result of a prefix of
+    /// every input.
+    ConsistentOutput,
     /// Writes to a table.
     Sink {
         /// The table.
@@ -448,6 +451,7 @@ impl NodeKind {
             NodeKind::DropUpdateBefore { .. } => "DropUpdateBefore",
             NodeKind::ChangelogNormalize { .. } => "ChangelogNormalize",
             NodeKind::UpsertMaterialize { .. } => "UpsertMaterialize",
+            NodeKind::ConsistentOutput => "ConsistentOutput",
             NodeKind::Sink { .. } => "Sink",
             NodeKind::Collect => "Collect",
         }

@@ -17,7 +17,7 @@ use super::build::{describe, operator};
 use super::chain::{Chain, Link};
 use super::channel::{Receiver, channel};
 use super::checked::Checked;
-use super::config::{CheckpointConfig, JobConfig};
+use super::config::JobConfig;
 use super::coordinator::Coordinator;
 use super::declared::DeclaredColumns;
 use super::exchange::{Exchange, Route};
@@ -26,11 +26,12 @@ use super::job::{Shared, not_abandoned};
 use super::layout::Layout;
 use super::metrics::{Registry, Role, SubtaskMetrics};
 use super::recover::{Recovered, recover};
-use super::task::{CheckpointRequest, Head, Report, Tail, Task};
+use super::task::{CutRequest, Head, Report, Tail, Task};
 use super::values::ValuesReader;
+use super::warnings::{held_back, unbounded_state};
 use crate::changelog::ChangeBatch;
 use crate::checkpoint::manifest::OperatorEntry;
-use crate::connectors::{ConnectorContext, Guarantee, Sink, Source, SourceReader};
+use crate::connectors::{ConnectorContext, Sink, Source, SourceReader};
 use crate::error::{Error, Result};
 use crate::limits::KEY_GROUPS;
 use crate::operators::{Consolidate, Operator, Port};
@@ -82,14 +83,19 @@ pub fn prepare(
     let recovered = recover(config, checkpoint.as_ref(), &connections.sinks, &operators, first)?;
     let (registry, metrics) = register(graph, &Layout::new(graph, parallelism));
     let mut warnings: Vec<String> = recovered.warning().into_iter().collect();
-    warnings.extend(held_back(&connections, checkpoint.as_ref(), config.batch));
+    if !config.batch && connections.sources.values().any(|source| !source.bounded()) {
+        warnings.extend(held_back(&connections.sinks, checkpoint.as_ref()));
+        warnings.extend(unbounded_state(graph));
+    }
     shared.attempt(registry, recovered.restored_from(), warnings);
     if recovered.already_complete(&operators) && !continues(graph, config, &connections, &recovered)? {
         return Ok(Attempt { running: None });
     }
     let (reports, received) = mpsc::unbounded_channel();
     let layout = Layout::new(graph, parallelism);
-    let aligned = checkpoint.as_ref().is_none_or(|checkpoint| checkpoint.aligned);
+    let holds_back = graph.nodes.iter().any(|node| matches!(node.kind, NodeKind::ConsistentOutput));
+    let visibility = config.visibility.filter(|_| holds_back);
+    let aligned = visibility.is_some() || checkpoint.as_ref().is_none_or(|checkpoint| checkpoint.aligned);
     let assembly =
         Assembly { graph, config, layout, connections: &connections, recovered: &recovered, metrics, sender, reports };
     let (tasks, requests) = assembly.tasks(aligned)?;
@@ -98,6 +104,12 @@ pub fn prepare(
         job: config.name.clone(),
         parallelism,
         tasks: requests,
+        source_tasks: tasks
+            .iter()
+            .filter(|task| matches!(task.head, Head::Source { .. }))
+            .map(|task| task.index)
+            .collect(),
+        visibility,
         reports: received,
         config: checkpoint,
         store: Arc::new(Mutex::new(recovered.store)),
@@ -111,28 +123,6 @@ pub fn prepare(
         shared: Arc::clone(shared),
     };
     Ok(Attempt { running: Some(Running { tasks, coordinator }) })
-}
-
-/// Says so when rows would be held back for as long as the job runs, which may be for ever.
-fn held_back(connections: &Connections, checkpoint: Option<&CheckpointConfig>, batch: bool) -> Option<String> {
-    let endless = connections.sources.values().any(|source| !source.bounded());
-    let commits = checkpoint.is_some_and(|checkpoint| checkpoint.interval.is_some());
-    if !endless || commits || batch {
-        return None;
-    }
-    let waits =
-        |(name, sink): (&String, &Arc<dyn Sink>)| (sink.guarantee() == Guarantee::ExactlyOnce).then_some(name.clone());
-    let tables: Vec<String> = connections.sinks.iter().filter_map(waits).map(|name| format!("'{name}'")).collect();
-    let missing = match checkpoint {
-        Some(_) => "SET 'execution.checkpointing.interval' = '10 s'",
-        None => "SET 'execution.checkpointing.dir' = '…' and 'execution.checkpointing.interval' = '10 s'",
-    };
-    (!tables.is_empty()).then(|| {
-        let tables = tables.join(", ");
-        format!(
-            "rows of {tables} become visible with a checkpoint, and none is taken before the job is stopped; {missing}"
-        )
-    })
 }
 
 /// Whether a job that had read all its input finds more now.
@@ -227,7 +217,7 @@ struct Wiring {
 }
 
 impl Assembly<'_> {
-    fn tasks(mut self, aligned: bool) -> Result<(Vec<Task>, Vec<mpsc::UnboundedSender<CheckpointRequest>>)> {
+    fn tasks(mut self, aligned: bool) -> Result<(Vec<Task>, Vec<mpsc::UnboundedSender<CutRequest>>)> {
         let mut wiring = self.wire();
         let (mut tasks, mut requests) = (Vec::new(), Vec::new());
         for chain in std::mem::take(&mut self.layout.chains) {

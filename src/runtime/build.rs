@@ -15,7 +15,7 @@ use super::config::JobConfig;
 use crate::changelog::ChangeBatch;
 use crate::error::{Error, Result};
 use crate::operators::{
-    Calc, ChangelogNormalize, CountedSet, CurrentWatermark, DropUpdateBefore, Expand, GroupAggregate,
+    Calc, ChangelogNormalize, ConsistentOutput, CountedSet, CurrentWatermark, DropUpdateBefore, Expand, GroupAggregate,
     GroupAggregateParameters, IntervalJoin, IntervalJoinParameters, Join, JoinInput, JoinParameters, KeepFirst,
     Operator, Output, Over, OverParameters, OverTable, OverTableParameters, Port, Rank, RankParameters,
     SessionAggregate, SessionAssign, SessionAssignParameters, Sort, TemporalJoin, TemporalJoinParameters, TemporalSort,
@@ -46,6 +46,7 @@ pub fn operator(
         NodeKind::Source { .. } | NodeKind::Values { .. } | NodeKind::Sink { .. } | NodeKind::Collect => {
             return Ok(None);
         }
+        NodeKind::ConsistentOutput => Box::new(ConsistentOutput::new(output, node.mode, node.upsert_key.clone())?),
         NodeKind::Union => Box::new(PassOn),
         NodeKind::DropUpdateBefore { key } => Box::new(DropUpdateBefore::new(&output, key.clone())?),
         NodeKind::ChangelogNormalize { key, emit_update_before } => {

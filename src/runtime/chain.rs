@@ -100,6 +100,20 @@ impl Chain {
         Ok(snapshots)
     }
 
+    /// Lets every operator tell what it has held back for a barrier.
+    ///
+    /// # Errors
+    /// The operators'.
+    pub fn release(&mut self) -> Result<()> {
+        let mut links = &mut self.links[..];
+        while let Some((link, rest)) = links.split_first_mut() {
+            link.operator.before_barrier(&mut link.output)?;
+            link.pass_on(rest, &mut self.emitted)?;
+            links = rest;
+        }
+        Ok(())
+    }
+
     /// One port has ended; with `last`, all have, and the end goes through the whole chain.
     ///
     /// # Errors

@@ -61,6 +61,9 @@ pub struct JobConfig {
     pub connectors: Arc<dyn Connectors>,
     /// How often watermarks are derived from rows, in milliseconds (`pipeline.auto-watermark-interval`).
     pub watermark_interval_ms: i64,
+    /// How often results become visible that are held back until they are consistent
+    /// (`table.exec.consistent-results.interval`); `None`: at checkpoints and at the end.
+    pub visibility: Option<Duration>,
     /// What happens after a failure.
     pub restart: RestartStrategy,
 }

@@ -15,8 +15,8 @@ use tokio::time::Instant;
 
 use super::config::{CheckpointConfig, Clock};
 use super::job::Shared;
-use super::task::{Ack, CheckpointRequest, Report};
-use crate::changelog::CheckpointId;
+use super::task::{Ack, CutRequest, Report};
+use crate::changelog::{CheckpointId, Cut};
 use crate::checkpoint::Store;
 use crate::checkpoint::disk::LocalDisk;
 use crate::checkpoint::manifest::{Manifest, OperatorEntry, SavedSplit};
@@ -52,7 +52,11 @@ pub struct Coordinator {
     /// Its parallelism.
     pub parallelism: usize,
     /// Requests to each task.
-    pub tasks: Vec<mpsc::UnboundedSender<CheckpointRequest>>,
+    pub tasks: Vec<mpsc::UnboundedSender<CutRequest>>,
+    /// Which of them are sources.
+    pub source_tasks: Vec<usize>,
+    /// How often results become visible, if they are held back until they are consistent.
+    pub visibility: Option<Duration>,
     /// What tasks report.
     pub reports: mpsc::UnboundedReceiver<Report>,
     /// Settings; `None` without a directory: then sinks commit once, at the end.
@@ -114,6 +118,9 @@ struct Progress {
     merging: Option<JoinHandle<Result<()>>>,
     /// Ids of a job without a directory.
     next_id: CheckpointId,
+    /// When held results are next let out, and the last cut at which they were.
+    next_point: Option<Instant>,
+    last_cut: Cut,
 }
 
 impl Coordinator {
@@ -133,10 +140,13 @@ impl Coordinator {
             given_up: 0,
             merging: None,
             next_id: 1,
+            next_point: self.visibility.map(|interval| Instant::now() + interval),
+            last_cut: Cut::default(),
         };
         loop {
             self.start_if_due(&mut progress)?;
-            let deadline = self.deadline(&progress);
+            self.let_out_if_due(&mut progress);
+            let deadline = self.deadline(&progress).into_iter().chain(progress.next_point).min();
             tokio::select! {
                 biased;
                 report = self.reports.recv() => match report {
@@ -196,7 +206,8 @@ impl Coordinator {
             None => progress.next_id,
         };
         progress.next_id = id + 1;
-        let request = CheckpointRequest { id, stop: matches!(kind, Kind::Stop { .. }) };
+        progress.last_cut.checkpoint = id;
+        let request = CutRequest { cut: Cut::of_checkpoint(id), stop: matches!(kind, Kind::Stop { .. }) };
         for task in &self.tasks {
             // A task that is gone has failed; its error is on the way.
             let _ = task.send(request);
@@ -205,6 +216,20 @@ impl Coordinator {
         let answers = std::mem::take(&mut progress.asked);
         progress.under_way = Some(UnderWay { id, waiting, started: Instant::now(), kind, answers });
         Ok(())
+    }
+
+    /// Sends a cut on its way at which results become visible. It waits for nobody's answer.
+    fn let_out_if_due(&self, progress: &mut Progress) {
+        let now = Instant::now();
+        let Some(interval) = self.visibility.filter(|_| progress.next_point.is_some_and(|due| due <= now)) else {
+            return;
+        };
+        progress.next_point = Some(now + interval);
+        progress.last_cut.point += 1;
+        for task in &self.source_tasks {
+            // A task that is gone has failed; its error is on the way.
+            let _ = self.tasks[*task].send(CutRequest { cut: progress.last_cut, stop: false });
+        }
     }
 
     /// Takes a task's part; true if it was the last one of the checkpoint under way.

@@ -3,7 +3,7 @@
 use std::task::{Context, Poll};
 
 use super::channel::{Closed, Receiver};
-use crate::changelog::{CheckpointId, Event};
+use crate::changelog::{Cut, Event};
 use crate::operators::Port;
 
 /// The channels of one task, each with the port it belongs to.
@@ -22,14 +22,15 @@ struct Channel {
     port: Port,
     ended: bool,
     /// The newest barrier that has come.
-    barrier: CheckpointId,
+    barrier: Cut,
     blocked: bool,
 }
 
 impl Inputs {
     /// Reads from these channels, which belong to `ports` ports.
     pub fn new(channels: Vec<(Port, Receiver)>, ports: usize, aligned: bool) -> Inputs {
-        let channel = |(port, receiver)| Channel { receiver, port, ended: false, barrier: 0, blocked: false };
+        let channel =
+            |(port, receiver)| Channel { receiver, port, ended: false, barrier: Cut::default(), blocked: false };
         Inputs { channels: channels.into_iter().map(channel).collect(), next: 0, aligned, ports }
     }
 
@@ -73,15 +74,15 @@ impl Inputs {
         Poll::Pending
     }
 
-    /// A barrier has come on a channel. Gives the checkpoint if every open channel has now delivered it.
-    pub fn barrier(&mut self, channel: usize, id: CheckpointId) -> Option<CheckpointId> {
-        self.channels[channel].barrier = id;
+    /// A barrier has come on a channel. Gives its cut if every open channel has now delivered it.
+    pub fn barrier(&mut self, channel: usize, cut: Cut) -> Option<Cut> {
+        self.channels[channel].barrier = cut;
         self.channels[channel].blocked = self.aligned;
-        self.aligned_at(id)
+        self.aligned_at(cut)
     }
 
-    /// A channel has ended. Gives a checkpoint for which only this channel's barrier was missing.
-    pub fn end(&mut self, channel: usize) -> Option<CheckpointId> {
+    /// A channel has ended. Gives a cut for which only this channel's barrier was missing.
+    pub fn end(&mut self, channel: usize) -> Option<Cut> {
         self.channels[channel].ended = true;
         let waiting = self.channels.iter().filter(|channel| !channel.ended).map(|channel| channel.barrier).min()?;
         self.aligned_at(waiting)
@@ -103,14 +104,14 @@ impl Inputs {
     }
 
     /// Ended channels count as having delivered every barrier: all their rows came before it.
-    fn aligned_at(&mut self, id: CheckpointId) -> Option<CheckpointId> {
-        if id == 0 || self.channels.iter().any(|channel| !channel.ended && channel.barrier < id) {
+    fn aligned_at(&mut self, cut: Cut) -> Option<Cut> {
+        if cut == Cut::default() || self.channels.iter().any(|channel| !channel.ended && channel.barrier < cut) {
             return None;
         }
-        for channel in self.channels.iter_mut().filter(|channel| channel.barrier <= id) {
+        for channel in self.channels.iter_mut().filter(|channel| channel.barrier <= cut) {
             channel.blocked = false;
         }
-        Some(id)
+        Some(cut)
     }
 }
 
@@ -134,15 +135,16 @@ mod tests {
     #[tokio::test]
     async fn a_channel_waits_after_its_barrier_until_the_others_have_theirs() {
         let (senders, mut inputs) = inputs(2, true);
-        for event in [Event::Barrier(1), Event::Idle] {
+        let cut = Cut::of_checkpoint(1);
+        for event in [Event::Barrier(cut), Event::Idle] {
             senders[0].send(event).await.unwrap();
         }
-        assert!(matches!(ready(&mut inputs), Some((0, Event::Barrier(1)))));
-        assert_eq!(inputs.barrier(0, 1), None);
+        assert!(matches!(ready(&mut inputs), Some((0, Event::Barrier(_)))));
+        assert_eq!(inputs.barrier(0, cut), None);
         assert!(ready(&mut inputs).is_none(), "what is behind the barrier must wait");
-        senders[1].send(Event::Barrier(1)).await.unwrap();
-        assert!(matches!(ready(&mut inputs), Some((1, Event::Barrier(1)))));
-        assert_eq!(inputs.barrier(1, 1), Some(1));
+        senders[1].send(Event::Barrier(cut)).await.unwrap();
+        assert!(matches!(ready(&mut inputs), Some((1, Event::Barrier(_)))));
+        assert_eq!(inputs.barrier(1, cut), Some(cut));
         assert!(matches!(ready(&mut inputs), Some((0, Event::Idle))));
     }
 
@@ -150,9 +152,10 @@ mod tests {
     async fn at_least_once_does_not_wait_and_an_ended_channel_counts_as_delivered() {
         let (senders, mut inputs) = inputs(2, false);
         senders[0].send(Event::Idle).await.unwrap();
-        assert_eq!(inputs.barrier(0, 1), None);
+        let cut = Cut { checkpoint: 0, point: 1 };
+        assert_eq!(inputs.barrier(0, cut), None);
         assert!(ready(&mut inputs).is_some());
-        assert_eq!(inputs.end(1), Some(1));
+        assert_eq!(inputs.end(1), Some(cut));
         assert!(inputs.port_ended(0) == inputs.all_ended() && !inputs.all_ended());
     }
 }

@@ -32,6 +32,7 @@ mod metrics;
 mod recover;
 mod task;
 mod values;
+mod warnings;
 mod watermarks;
 
 #[cfg(test)]

@@ -8,6 +8,9 @@
 //! after the end of all input, both: request 7 → snapshots → ack; the task stays until the job ends
 //! ```
 //!
+//! A cut between two checkpoints goes the same way, without snapshots and acknowledgements: what was held back until
+//! its barrier is told.
+//!
 //! So a task that has ended keeps taking part: its last state, and the rows its sink wrote after the last barrier, belong
 //! to the checkpoints that follow.
 
@@ -25,17 +28,17 @@ use super::exchange::{Exchange, SendError};
 use super::inputs::Inputs;
 use super::metrics::SubtaskMetrics;
 use super::watermarks::WatermarkMerger;
-use crate::changelog::{ChangeBatch, CheckpointId, Event};
+use crate::changelog::{ChangeBatch, CheckpointId, Cut, Event};
 use crate::connectors::{Committable, SinkWriter, SourceEvent, SourceReader, SplitPosition};
 use crate::crash::crash_point;
 use crate::error::{Error, Result};
 use crate::state::Snapshot;
 
-/// The coordinator asks for a checkpoint.
+/// The coordinator asks for a cut.
 #[derive(Debug, Clone, Copy)]
-pub struct CheckpointRequest {
-    /// Its number.
-    pub id: CheckpointId,
+pub struct CutRequest {
+    /// Which.
+    pub cut: Cut,
     /// Whether the job stops with it: sources deliver nothing after its barrier.
     pub stop: bool,
 }
@@ -120,7 +123,7 @@ pub struct Task {
     /// Where they go.
     pub tail: Tail,
     /// Requests of the coordinator.
-    pub requests: mpsc::UnboundedReceiver<CheckpointRequest>,
+    pub requests: mpsc::UnboundedReceiver<CutRequest>,
     /// To the coordinator.
     pub reports: mpsc::UnboundedSender<Report>,
     /// Processing time.
@@ -166,7 +169,7 @@ impl Task {
         let Task { index, subtask, head, chain, tail, requests, reports, clock, tick } = self;
         let mut ticks = tokio::time::interval(tick);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut body = Body { index, subtask, chain, tail, requests, reports, clock, ticks, acknowledged: 0 };
+        let mut body = Body { index, subtask, chain, tail, requests, reports, clock, ticks, last_cut: Cut::default() };
         let result = match head {
             Head::Source { uid, reader, metrics } => body.read(uid, reader, &metrics).await,
             Head::Inputs(inputs) => body.receive(inputs).await,
@@ -185,12 +188,12 @@ struct Body {
     subtask: usize,
     chain: Chain,
     tail: Tail,
-    requests: mpsc::UnboundedReceiver<CheckpointRequest>,
+    requests: mpsc::UnboundedReceiver<CutRequest>,
     reports: mpsc::UnboundedSender<Report>,
     clock: Arc<dyn Clock>,
     ticks: Interval,
-    /// The newest checkpoint this task has acknowledged.
-    acknowledged: CheckpointId,
+    /// The newest cut this task has taken part in.
+    last_cut: Cut,
 }
 
 impl Body {
@@ -203,7 +206,7 @@ impl Body {
     ) -> Result<(), Stop> {
         loop {
             enum Next {
-                Request(Option<CheckpointRequest>),
+                Request(Option<CutRequest>),
                 Event(Result<SourceEvent>),
                 Tick,
             }
@@ -265,11 +268,11 @@ impl Body {
     /// A request at a source: its own positions are the cut, and the barrier carries it on.
     async fn source_barrier(
         &mut self,
-        request: CheckpointRequest,
+        request: CutRequest,
         uid: &str,
         positions: Vec<SplitPosition>,
     ) -> Result<(), Stop> {
-        self.checkpoint(request.id, Some((uid.to_owned(), positions)), true).await?;
+        self.cut(request.cut, Some((uid.to_owned(), positions))).await?;
         crash_point("barrier_injected");
         if request.stop {
             // Rows behind the last barrier would be written and never committed.
@@ -331,15 +334,15 @@ impl Body {
                     self.chain.time(event)?;
                 }
             }
-            Event::Barrier(id) => {
-                if let Some(id) = inputs.barrier(channel, id) {
-                    self.checkpoint(id, None, true).await?;
+            Event::Barrier(cut) => {
+                if let Some(cut) = inputs.barrier(channel, cut) {
+                    self.cut(cut, None).await?;
                 }
             }
             Event::End => {
                 // The barrier that waited only for this channel comes before what its end sets off.
-                if let Some(id) = inputs.end(channel) {
-                    self.checkpoint(id, None, true).await?;
+                if let Some(cut) = inputs.end(channel) {
+                    self.cut(cut, None).await?;
                 }
                 if let Some(event) = merger.end(channel) {
                     self.chain.time(event)?;
@@ -353,6 +356,28 @@ impl Body {
         self.send().await
     }
 
+    /// A cut has reached this task; its barrier goes on to the tasks behind it.
+    async fn cut(&mut self, cut: Cut, positions: Option<(String, Vec<SplitPosition>)>) -> Result<(), Stop> {
+        if let Some(id) = cut.checkpoint() {
+            return self.checkpoint(id, positions, true).await;
+        }
+        // Without a barrier to wait for, one may come a second time at the end of an input.
+        if cut <= self.last_cut {
+            return Ok(());
+        }
+        self.last_cut = cut;
+        self.chain.release()?;
+        self.send().await?;
+        self.forward(cut).await
+    }
+
+    async fn forward(&mut self, cut: Cut) -> Result<(), Stop> {
+        match self.tail {
+            Tail::Exchange(_) => self.emit(Event::Barrier(cut)).await,
+            Tail::Sink { .. } | Tail::Collect { .. } => Ok(()),
+        }
+    }
+
     /// This task's part of a checkpoint; with `forward`, the barrier goes on to the tasks behind it.
     async fn checkpoint(
         &mut self,
@@ -360,15 +385,16 @@ impl Body {
         positions: Option<(String, Vec<SplitPosition>)>,
         forward: bool,
     ) -> Result<(), Stop> {
-        if id <= self.acknowledged {
+        let cut = Cut::of_checkpoint(id);
+        if cut <= self.last_cut {
             return Ok(());
         }
-        self.acknowledged = id;
+        self.last_cut = cut;
         crash_point("aligned");
         let snapshots = self.chain.snapshot(id)?;
         self.send().await?;
-        if forward && let Tail::Exchange(_) = self.tail {
-            self.emit(Event::Barrier(id)).await?;
+        if forward {
+            self.forward(cut).await?;
         }
         let mut committable = None;
         if let Tail::Sink { name, writer, dirty, .. } = &mut self.tail {
@@ -396,7 +422,9 @@ impl Body {
         drop(self.reports.send(Report::Ended));
         // Requests whose barriers came in time are known; those that no barrier can bring any more are answered here.
         while let Some(request) = self.requests.recv().await {
-            self.checkpoint(request.id, positions.clone(), false).await?;
+            if let Some(id) = request.cut.checkpoint() {
+                self.checkpoint(id, positions.clone(), false).await?;
+            }
         }
         Ok(())
     }

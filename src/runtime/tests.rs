@@ -284,6 +284,7 @@ fn config(world: &Arc<World>, directory: Option<&TempDir>, parallelism: usize) -
         console: Arc::new(Nowhere),
         connectors: Arc::new(TestConnectors(Arc::clone(world))),
         watermark_interval_ms: 200,
+        visibility: None,
         restart: RestartStrategy::None,
     }
 }

@@ -361,6 +361,7 @@ impl Session {
             console: Arc::clone(&self.engine.console),
             connectors: self.connectors(state),
             watermark_interval_ms: options.watermark_interval_ms()?,
+            visibility: options.visibility()?,
             restart: options.restart_strategy()?,
             name,
         })

@@ -41,6 +41,12 @@ pub(super) const KNOWN: &[(&str, &str, &str)] = &[
         "false",
         "OVER in any order and frame, several windows in one query, LEAD and NTILE",
     ),
+    (
+        "table.exec.consistent-results",
+        "false",
+        "ours: only results become visible that a prefix of the input has, not what lies in between",
+    ),
+    ("table.exec.consistent-results.interval", "50 ms", "ours: time between the points at which they become visible"),
     ("table.exec.source.cdc-events-duplicate", "false", "sources of changes with a key may say the same change twice"),
     (
         "table.exec.sink.not-null-enforcer",
@@ -243,6 +249,7 @@ impl SessionOptions {
             idle_timeout_ms: self.milliseconds("table.exec.source.idle-timeout")?,
             duplicate_changes: self.boolean("table.exec.source.cdc-events-duplicate")?,
             any_window: self.boolean("table.exec.over.any-window")?,
+            consistent_results: self.boolean("table.exec.consistent-results")?,
             emit: EmitSettings {
                 early_fire: self.boolean("table.exec.emit.early-fire.enabled")?,
                 early_delay_ms: self.optional_milliseconds("table.exec.emit.early-fire.delay")?,
@@ -265,6 +272,12 @@ impl SessionOptions {
             _ => Err(Error::sql("mini-batch is enabled, and no bundle may hold a row")
                 .hint("SET 'table.exec.mini-batch.size' = '50000'")),
         }
+    }
+
+    /// How often consistent results become visible.
+    pub(super) fn visibility(&self) -> Result<Option<Duration>> {
+        let interval = self.duration("table.exec.consistent-results.interval")?;
+        Ok(interval.map(|interval| interval.max(Duration::from_millis(1))))
     }
 
     /// How jobs are checkpointed; `None`: not at all.

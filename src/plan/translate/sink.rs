@@ -12,7 +12,7 @@ use crate::error::{Error, Result, Span, nearest};
 use crate::functions::{self, FunctionSet, NOT_NULL};
 use crate::plan::error::unwrap;
 use crate::plan::expressions::{call, convert};
-use crate::plan::stream::{NodeId, NodeKind};
+use crate::plan::stream::{Distribution, Edge, NodeId, NodeKind, NodeParallelism, StateBound};
 use crate::types::{OnConflict, SqlType};
 
 /// The target of an `INSERT`.
@@ -37,6 +37,7 @@ impl Translation<'_> {
     /// A query whose rows are handed out.
     pub(in crate::plan) fn collect(&mut self, plan: &LogicalPlan) -> Result<NodeId> {
         let input = self.relation(plan)?;
+        let input = self.consistent(input);
         let mut facts = Facts::like(self.node(input));
         // The names the query gives, whatever node they come from.
         facts.schema = Arc::clone(plan.schema().inner());
@@ -57,6 +58,7 @@ impl Translation<'_> {
         let accepts = self.facts.sink_accepts(target.table)?;
         self.check_mode(prepared, target.table, accepts)?;
         let prepared = self.one_row_a_key(input, prepared, plan, &assigned, target, accepts)?;
+        let prepared = self.consistent(prepared);
         let same_table = self
             .graph
             .nodes
@@ -71,6 +73,19 @@ impl Translation<'_> {
         facts.schema = sink_schema;
         let kind = NodeKind::Sink { table: Arc::clone(target.table), name };
         Ok(self.add(kind, vec![forward(prepared)], facts))
+    }
+
+    /// What is told only where it is consistent, if the session asks for that. In batch mode only final rows are told.
+    fn consistent(&mut self, input: NodeId) -> NodeId {
+        if !self.settings.consistent_results || self.settings.batch {
+            return input;
+        }
+        let mut facts = Facts::like(self.node(input));
+        // One task: several would tell their parts one after the other.
+        facts.parallelism = NodeParallelism::Single;
+        facts.state = StateBound::Bounded("what changes between two barriers".into());
+        let edge = Edge { from: input, distribution: Distribution::Single };
+        self.add(NodeKind::ConsistentOutput, vec![edge], facts)
     }
 
     /// The rows as the sink wants them: its columns under its names, and no NULL where it has none.

@@ -164,6 +164,7 @@ fn job(parallelism: usize) -> JobConfig {
         console: Arc::new(Nowhere),
         connectors: Arc::new(TestConnectors(Arc::new(World::default()))),
         watermark_interval_ms: 200,
+        visibility: None,
         restart: RestartStrategy::None,
     }
 }
