@@ -24,13 +24,16 @@ mod checked;
 mod config;
 mod coordinator;
 mod declared;
+mod diagnosis;
 mod exchange;
 mod inputs;
 mod job;
 mod layout;
 mod metrics;
 mod recover;
+mod split_alignment;
 mod task;
+mod time_metrics;
 mod values;
 mod watermarks;
 
@@ -38,5 +41,6 @@ mod watermarks;
 mod tests;
 
 pub use config::{CheckpointConfig, Clock, Connectors, JobConfig, RestartStrategy, SystemClock};
+pub use diagnosis::{Cause, Diagnosis, OperatorDiagnosis};
 pub use job::{JobHandle, RunReport, RunningJob, start};
 pub use metrics::OperatorMetrics;
