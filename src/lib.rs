@@ -95,7 +95,7 @@ pub(crate) mod types;
 pub use changelog::{ChangeBatch, ChangelogMode, Kind, Kinds};
 pub use connectors::Console;
 pub use error::{Error, ErrorKind, Result, Span};
-pub use runtime::{Clock, OperatorMetrics};
+pub use runtime::{Cause, Clock, Diagnosis, OperatorDiagnosis, OperatorMetrics};
 pub use session::checkpoints;
 pub use session::{
     Changes, Engine, EngineBuilder, Job, JobProgress, JobReport, Outcome, ProgramTable, ScriptStatement, Session,

@@ -62,7 +62,17 @@ const COMMON: &[DeclaredOption] = &[
     common("format", OptionKind::Text, "The format of its rows."),
     common("scan.parallelism", OptionKind::Integer, "How many subtasks read."),
     common("sink.parallelism", OptionKind::Integer, "How many subtasks write."),
-    common("scan.watermark.*", OptionKind::Text, "When watermarks are emitted and a source counts as idle."),
+    common("scan.watermark.emit.strategy", OptionKind::Text, "on-periodic (the default) or on-event."),
+    common("scan.watermark.idle-timeout", OptionKind::Duration, "After how long without rows a split counts as idle."),
+    common("scan.watermark.null-event-time", OptionKind::Text, "error (the default), or drop: such rows are counted."),
+    common(
+        "scan.watermark.max-ahead",
+        OptionKind::Duration,
+        "Rows further ahead of the clock are dropped and counted.",
+    ),
+    common("scan.watermark.alignment.group", OptionKind::Text, "Splits of one group wait for each other."),
+    common("scan.watermark.alignment.max-drift", OptionKind::Duration, "How far a split of the group may be ahead."),
+    common("scan.watermark.alignment.update-interval", OptionKind::Duration, "How often a group is compared."),
 ];
 
 const fn common(name: &'static str, kind: OptionKind, help: &'static str) -> DeclaredOption {

@@ -60,7 +60,7 @@ pub(super) fn row_times(rows: &RecordBatch, column: usize) -> Result<Int64Array>
 fn null_time(schema: &Schema, column: usize) -> Error {
     let name = schema.field(column).name();
     Error::data(format!("the event time '{name}' is NULL in a row"))
-        .hint(format!("every row needs one: filter with WHERE {name} IS NOT NULL, or give a default with COALESCE"))
+        .hint(format!("every row needs one: filter with WHERE {name} IS NOT NULL, give a default with COALESCE, or SET 'table.exec.event-time.null-policy' = 'DROP'"))
 }
 
 /// Milliseconds as a timestamp column of this type.

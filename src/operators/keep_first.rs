@@ -10,8 +10,9 @@ use arrow::array::ArrayRef;
 use arrow::datatypes::SchemaRef;
 
 use super::event_time::{restore_watermark, row_times, save_watermark};
+use super::lateness::Lateness;
 use super::rank::RankChanges;
-use super::{Operator, Output, Port, ProcessingTime};
+use super::{Operator, Output, Port, ProcessingTime, TimeReport};
 use crate::changelog::{ChangeBatch, CheckpointId, Watermark};
 use crate::error::Result;
 use crate::state::{KeyGroupRange, KeyTable, Restored, Snapshot, SortedRows};
@@ -43,7 +44,7 @@ pub struct KeepFirst {
     now: ProcessingTime,
     next_expiry: ProcessingTime,
     watermark: Watermark,
-    late: u64,
+    late: Lateness,
     saved: bool,
     key_groups: KeyGroupRange,
 }
@@ -79,7 +80,7 @@ impl KeepFirst {
             now: ProcessingTime::MIN,
             next_expiry: ProcessingTime::MIN,
             watermark: Watermark::MIN,
-            late: 0,
+            late: Lateness::default(),
             saved: false,
             key_groups,
         })
@@ -120,7 +121,7 @@ impl Operator for KeepFirst {
                 continue;
             }
             if time < self.watermark.0 {
-                self.late += 1;
+                self.late.record(self.watermark.0 - 1, time);
                 continue;
             }
             if self.waiting.len(*slot) > 0 {
@@ -223,7 +224,15 @@ impl Operator for KeepFirst {
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        vec![("keys", self.keys.len() as u64), ("late_rows", self.late)]
+        vec![("keys", self.keys.len() as u64), ("late_rows", self.late.rows())]
+    }
+
+    fn time_report(&self) -> TimeReport {
+        TimeReport {
+            lateness: self.late.clone(),
+            next_close: self.timers.first().map(|(time, ..)| *time),
+            ..TimeReport::default()
+        }
     }
 }
 

@@ -32,6 +32,7 @@ mod interval_join;
 mod join;
 mod join_keys;
 mod keep_first;
+mod lateness;
 mod over;
 mod over_table;
 mod pairs;
@@ -52,6 +53,7 @@ mod window_aggregate;
 mod window_assign;
 mod window_join;
 mod window_rank;
+mod window_slices;
 mod window_tables;
 mod window_updates;
 
@@ -69,6 +71,7 @@ pub use group_aggregate::{GroupAggregate, GroupAggregateParameters};
 pub use interval_join::{IntervalJoin, IntervalJoinParameters};
 pub use join::{Join, JoinInput, JoinParameters};
 pub use keep_first::KeepFirst;
+pub use lateness::Lateness;
 pub use over::{Over, OverParameters};
 pub use over_table::{OverTable, OverTableParameters};
 pub use rank::{Rank, RankParameters};
@@ -85,6 +88,7 @@ pub use window_aggregate::{WindowAggregate, WindowAggregateParameters};
 pub use window_assign::WindowAssign;
 pub use window_join::{WindowJoin, WindowJoinParameters};
 pub use window_rank::{WindowRank, WindowRankParameters};
+pub use window_slices::SlicedWindowAggregate;
 pub use window_updates::UpdatingWindowAggregate;
 
 use crate::changelog::{ChangeBatch, CheckpointId, Event, Watermark};
@@ -158,6 +162,24 @@ pub trait Operator: Send {
     fn counters(&self) -> Vec<(&'static str, u64)> {
         Vec::new()
     }
+
+    /// What it knows of event time, for people who wonder where their rows are.
+    fn time_report(&self) -> TimeReport {
+        TimeReport::default()
+    }
+}
+
+/// What an operator knows of event time.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TimeReport {
+    /// How late the rows were that it dropped as late.
+    pub lateness: Lateness,
+    /// The greatest event time of a row, of an operator that derives watermarks.
+    pub newest: Option<i64>,
+    /// By how much the event time of a row was ahead of the clock at most, in milliseconds; 0 if none was.
+    pub ahead_ms: u64,
+    /// The watermark that closes the next window, as an instant.
+    pub next_close: Option<i64>,
 }
 
 /// Where an operator puts what it emits: changes and watermarks, in order.

@@ -26,11 +26,12 @@ use arrow::datatypes::{DataType, Field, FieldRef, Int64Type, Schema};
 
 use super::aggregate::GroupTable;
 use super::event_time::timestamps;
+use super::lateness::Lateness;
 use super::progress::Progress;
 use super::sessions::{Closed, SessionId, Sessions};
 use super::window::{Placement, Window, check};
 use super::window_aggregate::WindowAggregateParameters;
-use super::{Operator, Output, Port, ProcessingTime};
+use super::{Operator, Output, Port, ProcessingTime, TimeReport};
 use crate::changelog::{ChangeBatch, CheckpointId, Watermark};
 use crate::error::{Error, Result};
 use crate::limits::BATCH_ROWS;
@@ -59,8 +60,7 @@ pub struct SessionAggregate {
     now: ProcessingTime,
     saved: bool,
     delta_rows: usize,
-    late_rows: u64,
-    late_max_ms: u64,
+    late: Lateness,
 }
 
 impl SessionAggregate {
@@ -87,8 +87,7 @@ impl SessionAggregate {
             now: ProcessingTime::MIN,
             saved: false,
             delta_rows: 0,
-            late_rows: 0,
-            late_max_ms: 0,
+            late: Lateness::default(),
         })
     }
 
@@ -113,11 +112,12 @@ impl SessionAggregate {
         let mut placed = Vec::with_capacity(batch.len());
         for (row, key) in key_slots.iter().enumerate() {
             let mut session = None;
-            placement.for_each(row, |window| session = self.sessions.place(*key, window, passed, row as u32));
-            if session.is_none() {
-                self.late_rows += 1;
-                self.late_max_ms = self.late_max_ms.max(passed.abs_diff(placement.time(row)));
-            }
+            placement.for_each(row, |window| {
+                session = self.sessions.place(*key, window, passed, row as u32);
+                if session.is_none() {
+                    self.late.record(passed, window.end - 1);
+                }
+            });
             placed.push(session);
         }
         if placed.contains(&None) {
@@ -329,10 +329,13 @@ impl Operator for SessionAggregate {
     fn counters(&self) -> Vec<(&'static str, u64)> {
         vec![
             ("open_windows", self.sessions.len() as u64),
-            ("late_rows", self.late_rows),
-            ("late_max_ms", self.late_max_ms),
+            ("late_rows", self.late.rows()),
             ("unmatched_retractions", self.groups.unmatched),
         ]
+    }
+
+    fn time_report(&self) -> TimeReport {
+        TimeReport { lateness: self.late.clone(), next_close: None, ..TimeReport::default() }
     }
 }
 

@@ -14,10 +14,11 @@ use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, UInt8Array};
 use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef, UInt8Type};
 
 use super::event_time::timestamps;
+use super::lateness::Lateness;
 use super::progress::Progress;
 use super::sessions::{Closed, Sessions};
 use super::window::{Window, check, local_times};
-use super::{Operator, Output, Port, ProcessingTime};
+use super::{Operator, Output, Port, ProcessingTime, TimeReport};
 use crate::changelog::{ChangeBatch, CheckpointId, Kind, Watermark};
 use crate::error::{Error, Result};
 use crate::limits::BATCH_ROWS;
@@ -59,7 +60,7 @@ pub struct SessionAssign {
     progress: Progress,
     now: ProcessingTime,
     saved: bool,
-    late_rows: u64,
+    late: Lateness,
 }
 
 impl SessionAssign {
@@ -86,7 +87,7 @@ impl SessionAssign {
             progress: Progress::default(),
             now: ProcessingTime::MIN,
             saved: false,
-            late_rows: 0,
+            late: Lateness::default(),
         })
     }
 
@@ -169,7 +170,7 @@ impl Operator for SessionAssign {
         };
         for (row, (slot, time)) in slots.iter().zip(times.values()).enumerate() {
             if self.sessions.place(*slot, self.window(*time), passed, row as u32).is_none() {
-                self.late_rows += 1;
+                self.late.record(passed, self.window(*time).end - 1);
             } else {
                 self.rows.insert(*slot, sort_keys.get(row), rows.get(row).into());
             }
@@ -229,7 +230,11 @@ impl Operator for SessionAssign {
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        vec![("open_windows", self.sessions.len() as u64), ("late_rows", self.late_rows)]
+        vec![("open_windows", self.sessions.len() as u64), ("late_rows", self.late.rows())]
+    }
+
+    fn time_report(&self) -> TimeReport {
+        TimeReport { lateness: self.late.clone(), next_close: None, ..TimeReport::default() }
     }
 }
 

@@ -4,7 +4,8 @@ use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::SchemaRef;
 
 use super::event_time::{restore_watermark, row_times, save_watermark};
-use super::{Operator, Output, Port};
+use super::lateness::Lateness;
+use super::{Operator, Output, Port, TimeReport};
 use crate::changelog::{ChangeBatch, CheckpointId, Watermark};
 use crate::error::Result;
 use crate::limits::BATCH_ROWS;
@@ -21,7 +22,7 @@ pub struct TemporalSort {
     keys: KeyTable,
     rows: SortedRows,
     watermark: Watermark,
-    late: u64,
+    late: Lateness,
     saved: bool,
 }
 
@@ -32,7 +33,7 @@ impl TemporalSort {
     /// If a column cannot be ordered or kept.
     pub fn new(schema: SchemaRef, time: usize, order: &[SortColumn]) -> Result<TemporalSort> {
         let rows = SortedRows::new(&schema, order, false, false)?;
-        let (late, saved) = (0, false);
+        let (late, saved) = (Lateness::default(), false);
         Ok(TemporalSort {
             schema,
             time,
@@ -84,7 +85,7 @@ impl Operator for TemporalSort {
         let rows = self.rows.encode_rows(batch.rows().columns())?;
         for (row, time) in times.values().iter().enumerate() {
             if *time <= self.watermark.0 {
-                self.late += 1;
+                self.late.record(self.watermark.0, *time);
             } else {
                 self.rows.insert(slot, sort_keys.get(row), rows.get(row).into());
             }
@@ -114,7 +115,11 @@ impl Operator for TemporalSort {
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        vec![("late_rows", self.late)]
+        vec![("late_rows", self.late.rows())]
+    }
+
+    fn time_report(&self) -> TimeReport {
+        TimeReport { lateness: self.late.clone(), next_close: None, ..TimeReport::default() }
     }
 }
 

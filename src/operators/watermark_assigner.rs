@@ -8,15 +8,17 @@
 
 use std::sync::Arc;
 
-use arrow::array::Array;
+use arrow::array::{Array, BooleanArray};
+use arrow::compute::max;
 use datafusion_physical_expr::PhysicalExpr;
 
 use super::event_time::{milliseconds, restore_watermark, row_times, save_watermark};
 use super::expression::evaluate;
-use super::{Operator, Output, Port, ProcessingTime};
+use super::{Operator, Output, Port, ProcessingTime, TimeReport};
 use crate::changelog::{ChangeBatch, CheckpointId, Watermark};
 use crate::error::Result;
 use crate::state::{Restored, Snapshot};
+use crate::types::WatermarkPolicy;
 
 /// Processing time after which a candidate is sent even if it is less than an interval ahead.
 const CLOCK_MS: i64 = 200;
@@ -30,11 +32,21 @@ pub struct WatermarkAssigner {
     expression: Arc<dyn PhysicalExpr>,
     interval_ms: i64,
     row_by_row: bool,
+    /// Whether rows without a time are dropped, and how far ahead of the clock times may be.
+    drop_null: bool,
+    max_ahead_ms: Option<i64>,
     /// The greatest value of the expression so far.
     candidate: i64,
     /// The watermark by Flink's rule; it may be ahead of what was sent.
     announced: i64,
     last_clock: ProcessingTime,
+    now: ProcessingTime,
+    /// The greatest event time of a row.
+    newest: Option<i64>,
+    /// How far a row was ahead of the clock at most; 0 if none was.
+    ahead_ms: u64,
+    null_rows: u64,
+    future_rows: u64,
 }
 
 impl WatermarkAssigner {
@@ -45,15 +57,56 @@ impl WatermarkAssigner {
             expression,
             interval_ms,
             row_by_row: false,
+            drop_null: false,
+            max_ahead_ms: None,
             candidate: START,
             announced: START,
             last_clock: i64::MIN,
+            now: i64::MIN,
+            newest: None,
+            ahead_ms: 0,
+            null_rows: 0,
+            future_rows: 0,
         }
+    }
+
+    /// Drops, and counts, rows without an event time or with one too far ahead of the clock, as the policy says.
+    pub fn with_policy(mut self, policy: &WatermarkPolicy) -> WatermarkAssigner {
+        self.drop_null = policy.drop_null;
+        self.max_ahead_ms = policy.max_ahead_ms.map(|ahead| i64::try_from(ahead).unwrap_or(i64::MAX));
+        if policy.each_event {
+            self.interval_ms = 0;
+        }
+        self
     }
 
     /// Cuts batches behind every row that moves the watermark.
     pub fn row_by_row(self) -> WatermarkAssigner {
         WatermarkAssigner { row_by_row: true, ..self }
+    }
+
+    /// The rows whose event time may count.
+    fn admitted(&mut self, batch: ChangeBatch) -> Result<ChangeBatch> {
+        let times = milliseconds(batch.rows().column(self.column))?;
+        let nulls = if self.drop_null { times.null_count() } else { 0 };
+        // Before the clock is known nothing is ahead of it.
+        let clock = Some(self.now).filter(|now| *now != i64::MIN);
+        let newest = max(&times);
+        if let (Some(now), Some(newest)) = (clock, newest) {
+            self.ahead_ms = self.ahead_ms.max(u64::try_from(newest.saturating_sub(now)).unwrap_or(0));
+        }
+        let limit = clock.zip(self.max_ahead_ms).map_or(i64::MAX, |(now, ahead)| now.saturating_add(ahead));
+        if nulls == 0 && newest.is_none_or(|newest| newest <= limit) {
+            self.newest = self.newest.max(newest);
+            return Ok(batch);
+        }
+        let admitted = |time: Option<i64>| time.map_or(!self.drop_null, |time| time <= limit);
+        let admitted: BooleanArray = times.iter().map(|time| Some(admitted(time))).collect();
+        self.null_rows += nulls as u64;
+        self.future_rows += (batch.len() - admitted.true_count() - nulls) as u64;
+        let batch = batch.filter(&admitted)?;
+        self.newest = self.newest.max(max(&milliseconds(batch.rows().column(self.column))?));
+        Ok(batch)
     }
 
     /// The watermark that holds; none before the first row after 1970.
@@ -64,6 +117,7 @@ impl WatermarkAssigner {
 
 impl Operator for WatermarkAssigner {
     fn on_changes(&mut self, _port: Port, batch: ChangeBatch, out: &mut Output) -> Result<()> {
+        let batch = self.admitted(batch)?;
         let times = row_times(batch.rows(), self.column)?;
         let candidates = milliseconds(&evaluate(&self.expression, batch.rows())?)?;
         let mut from = 0;
@@ -95,6 +149,7 @@ impl Operator for WatermarkAssigner {
     }
 
     fn on_clock(&mut self, now: ProcessingTime, out: &mut Output) -> Result<()> {
+        self.now = self.now.max(now);
         if self.last_clock == i64::MIN {
             self.last_clock = now;
         }
@@ -114,6 +169,14 @@ impl Operator for WatermarkAssigner {
         self.announced = restore_watermark(&from)?.0.max(START);
         self.candidate = self.announced;
         Ok(())
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        vec![("null_event_times", self.null_rows), ("rows_ahead_of_the_clock", self.future_rows)]
+    }
+
+    fn time_report(&self) -> TimeReport {
+        TimeReport { newest: self.newest, ahead_ms: self.ahead_ms, ..TimeReport::default() }
     }
 }
 
@@ -175,6 +238,33 @@ mod tests {
         let (mut second, mut out) = (operator(), Output::default());
         second.restore(saved(&[first.snapshot(1).unwrap()])).unwrap();
         check(&feed(&mut second, &changes(&input, "+I 1050"), 9, &mut out), "W 1100\n+I[1050]");
+    }
+
+    #[test]
+    fn rows_that_cannot_count_are_dropped_and_counted_where_the_policy_says_so() {
+        let policy = WatermarkPolicy { drop_null: true, max_ahead_ms: Some(50), ..WatermarkPolicy::default() };
+        let (mut guarded, mut out) = (operator().with_policy(&policy), Output::default());
+        let rows = changes(&schema("ts TS"), "+I 1000\n+I _\n+I 1051\n+I 1050\n+I 7200000\n+I 900");
+        guarded.on_clock(1_000, &mut out).unwrap();
+        check(&feed(&mut guarded, &rows, 9, &mut out), "+I[1000]\n+I[1050]\nW 1000\n+I[900]");
+        assert_eq!(guarded.counters(), [("null_event_times", 1), ("rows_ahead_of_the_clock", 2)]);
+        let report = guarded.time_report();
+        assert_eq!((report.newest, report.ahead_ms), (Some(1_050), 7_199_000), "a warning comes in any case");
+        // Without a guard the row from the future counts, and makes later ones late.
+        let (mut open, mut out) = (operator(), Output::default());
+        open.on_clock(1_000, &mut out).unwrap();
+        let found = feed(&mut open, &changes(&schema("ts TS"), "+I 1000\n+I 7200000\n+I 900"), 9, &mut out);
+        check(&found, "+I[1000]\n+I[7200000]\nW 7200000\n+I[900]");
+        assert_eq!(open.time_report().ahead_ms, 7_199_000);
+    }
+
+    #[test]
+    fn on_event_every_row_that_raises_the_watermark_sends_it() {
+        let policy = WatermarkPolicy { each_event: true, ..WatermarkPolicy::default() };
+        let rows = changes(&schema("ts TS"), "+I 1000\n+I 1001\n+I 1000\n+I 1002");
+        let mut out = Output::default();
+        let found = feed(&mut operator().with_policy(&policy), &rows, 1, &mut out);
+        check(&found, "+I[1000]\nW 1000\n+I[1001]\nW 1001\n+I[1000]\n+I[1002]\nW 1002");
     }
 
     #[test]

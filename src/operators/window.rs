@@ -1,6 +1,7 @@
 //! Which windows a moment of event time lies in.
 
 use arrow::array::{Int64Array, RecordBatch};
+use arrow::datatypes::DataType;
 
 use super::event_time::{FAR, row_times};
 use crate::error::{Error, Result};
@@ -44,7 +45,7 @@ pub(super) fn check(spec: WindowSpec) -> Result<()> {
 
 /// The start of the window of length `size` around `time`, aligned to `offset`.
 #[inline]
-fn start_of(time: i64, size: i64, offset: i64) -> i64 {
+pub(super) fn start_of(time: i64, size: i64, offset: i64) -> i64 {
     // Wrapping only with an offset of millions of years.
     time.wrapping_sub(time.wrapping_sub(offset).rem_euclid(size))
 }
@@ -79,13 +80,14 @@ pub(super) fn for_each_window(spec: WindowSpec, time: i64, mut each: impl FnMut(
     }
 }
 
-/// The times of rows by a clock.
+/// The times of rows by a clock; times without a zone are local already.
 ///
 /// # Errors
 /// If a time is NULL or no timestamp.
 pub(super) fn local_times(rows: &RecordBatch, column: usize, clock: LocalTime) -> Result<Int64Array> {
     let times = row_times(rows, column)?;
-    if clock == LocalTime::default() {
+    let instants = matches!(rows.column(column).data_type(), DataType::Timestamp(_, Some(_)));
+    if !instants || clock == LocalTime::default() {
         return Ok(times);
     }
     let mut times = times.values().to_vec();
@@ -98,7 +100,7 @@ pub(super) enum Placement {
     /// Times in milliseconds, and the window of the last row asked for.
     Computed { spec: WindowSpec, times: Int64Array, recent: Window },
     /// The windows around the present moment, which all rows of the batch share.
-    Now { windows: Vec<Window>, time: i64 },
+    Now { windows: Vec<Window> },
     /// Starts and ends in milliseconds.
     Attached { starts: Int64Array, ends: Int64Array },
 }
@@ -124,7 +126,7 @@ impl Placement {
     pub(super) fn now(spec: WindowSpec, time: i64) -> Placement {
         let mut windows = Vec::new();
         for_each_window(spec, time, |window| windows.push(window));
-        Placement::Now { windows, time }
+        Placement::Now { windows }
     }
 
     /// Calls `each` with every window of row `row`.
@@ -139,18 +141,8 @@ impl Placement {
                 each(*recent);
             }
             Placement::Computed { spec, times, .. } => for_each_window(*spec, times.value(row), each),
-            Placement::Now { windows, .. } => windows.iter().copied().for_each(each),
+            Placement::Now { windows } => windows.iter().copied().for_each(each),
             Placement::Attached { starts, ends } => each(Window { start: starts.value(row), end: ends.value(row) }),
-        }
-    }
-
-    /// The moment by which row `row` is measured when it is late.
-    #[inline]
-    pub(super) fn time(&self, row: usize) -> i64 {
-        match self {
-            Placement::Computed { times, .. } => times.value(row),
-            Placement::Now { time, .. } => *time,
-            Placement::Attached { ends, .. } => ends.value(row) - 1,
         }
     }
 }

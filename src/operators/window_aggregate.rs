@@ -27,10 +27,11 @@ use arrow::datatypes::SchemaRef;
 
 use super::aggregate::GroupTable;
 use super::event_time::timestamps;
+use super::lateness::Lateness;
 use super::progress::Progress;
 use super::window::{Placement, Window, check};
-use super::window_tables::{Late, SavedTables, assign, pick, restore};
-use super::{Operator, Output, Port, ProcessingTime};
+use super::window_tables::{SavedTables, assign, pick, restore};
+use super::{Operator, Output, Port, ProcessingTime, TimeReport};
 use crate::changelog::{ChangeBatch, CheckpointId, Watermark};
 use crate::error::{Error, Result};
 use crate::limits::BATCH_ROWS;
@@ -89,6 +90,36 @@ impl WindowAggregateParameters {
         };
         self.window_columns.iter().enumerate().map(column).collect()
     }
+
+    /// A fired window's groups as rows.
+    pub(super) fn results(&self, window: Window, table: &GroupTable) -> Result<RecordBatch> {
+        let mut slots = table.keys.live_slots();
+        slots.retain(|slot| table.counts[*slot as usize] > 0);
+        let mut columns = table.keys.take(&slots)?;
+        columns.extend(self.window_values(window, slots.len())?);
+        columns.extend(table.evaluate(&slots)?);
+        let options = RecordBatchOptions::new().with_row_count(Some(slots.len()));
+        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.output), columns, &options)?)
+    }
+
+    /// Checks that the emitted columns are those of the parts.
+    pub(super) fn check_width(&self) -> Result<()> {
+        if self.output.fields().len() != self.keys.len() + self.window_columns.len() + self.aggregates.len() {
+            return Err(Error::bug("a window aggregate emits its keys, window columns and aggregates"));
+        }
+        Ok(())
+    }
+}
+
+/// Emits what several windows have come to, and empties the list.
+pub(super) fn emit(output: &SchemaRef, results: &mut Vec<RecordBatch>, out: &mut Output) -> Result<()> {
+    match results.as_slice() {
+        [] => {}
+        [single] => out.changes(ChangeBatch::inserts(single.clone())),
+        several => out.changes(ChangeBatch::inserts(concat_batches(output, several)?)),
+    }
+    results.clear();
+    Ok(())
 }
 
 /// `GROUP BY` over windows.
@@ -99,7 +130,7 @@ pub struct WindowAggregate {
     progress: Progress,
     now: ProcessingTime,
     saved: SavedTables,
-    late: Late,
+    late: Lateness,
     /// Of windows that have fired.
     unmatched: u64,
 }
@@ -114,17 +145,14 @@ impl WindowAggregate {
         if matches!(parameters.window, WindowSpec::Session { .. }) {
             return Err(Error::bug("sessions have an operator of their own"));
         }
-        let width = parameters.keys.len() + parameters.window_columns.len() + parameters.aggregates.len();
-        if parameters.output.fields().len() != width {
-            return Err(Error::bug("a window aggregate emits its keys, window columns and aggregates"));
-        }
+        parameters.check_width()?;
         let operator = WindowAggregate {
             parameters,
             windows: BTreeMap::new(),
             progress: Progress::default(),
             now: ProcessingTime::MIN,
             saved: SavedTables::default(),
-            late: Late::default(),
+            late: Lateness::default(),
             unmatched: 0,
         };
         // Refuses what cannot be computed before the first row comes.
@@ -144,46 +172,35 @@ impl WindowAggregate {
         }
     }
 
-    /// A fired window's groups as rows.
-    fn results(&self, window: Window, table: &GroupTable) -> Result<RecordBatch> {
-        let mut slots = table.keys.live_slots();
-        slots.retain(|slot| table.counts[*slot as usize] > 0);
-        let mut columns = table.keys.take(&slots)?;
-        columns.extend(self.parameters.window_values(window, slots.len())?);
-        columns.extend(table.evaluate(&slots)?);
-        let options = RecordBatchOptions::new().with_row_count(Some(slots.len()));
-        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.parameters.output), columns, &options)?)
-    }
-
     /// Emits and forgets the windows whose last moment has passed.
     fn fire(&mut self, passed: i64, out: &mut Output) -> Result<()> {
         let mut results = Vec::new();
         let mut waiting = 0;
         while let Some(entry) = self.windows.first_entry().filter(|entry| entry.key().end - 1 <= passed) {
             let (window, table) = entry.remove_entry();
-            let rows = self.results(window, &table)?;
+            let rows = self.parameters.results(window, &table)?;
             waiting += rows.num_rows();
             if rows.num_rows() > 0 {
                 results.push(rows);
             }
             if waiting >= BATCH_ROWS {
-                self.emit(&mut results, out)?;
+                emit(&self.parameters.output, &mut results, out)?;
                 waiting = 0;
             }
             self.unmatched += table.unmatched;
             self.saved.forget(window, table)?;
         }
-        self.emit(&mut results, out)
+        emit(&self.parameters.output, &mut results, out)
     }
+}
 
-    fn emit(&self, results: &mut Vec<RecordBatch>, out: &mut Output) -> Result<()> {
-        match results.as_slice() {
-            [] => {}
-            [single] => out.changes(ChangeBatch::inserts(single.clone())),
-            several => out.changes(ChangeBatch::inserts(concat_batches(&self.parameters.output, several)?)),
-        }
-        results.clear();
-        Ok(())
+impl WindowAggregate {
+    /// The watermark that ends the next window.
+    fn next_close(&self) -> Option<i64> {
+        let by_event_time = self.parameters.moment == WindowTime::Event;
+        let mut ends = self.windows.keys().map(|window| window.end - 1);
+        let next = ends.next();
+        next.filter(|_| by_event_time).map(|last| self.parameters.clock.instant(last))
     }
 }
 
@@ -237,10 +254,13 @@ impl Operator for WindowAggregate {
         let unmatched: u64 = self.windows.values().map(|table| table.unmatched).sum();
         vec![
             ("open_windows", self.windows.len() as u64),
-            ("late_rows", self.late.rows),
-            ("late_max_ms", self.late.max_ms),
+            ("late_rows", self.late.rows()),
             ("unmatched_retractions", self.unmatched + unmatched),
         ]
+    }
+
+    fn time_report(&self) -> TimeReport {
+        TimeReport { lateness: self.late.clone(), next_close: self.next_close(), ..TimeReport::default() }
     }
 }
 
@@ -289,7 +309,7 @@ mod tests {
             operator.on_watermark(Watermark::MAX, &mut out).unwrap();
             let last = "+I[a, 10, 19, 2, 4]\n+I[b, 10, 19, 1, 5]\n+I[c, 10, 19, 1, 1]\nW 9223372036854775807";
             check(&emitted(&mut out), last);
-            assert_eq!(operator.counters()[1..3], [("late_rows", 1), ("late_max_ms", 5)]);
+            assert_eq!(operator.counters()[1..3], [("late_rows", 1), ("unmatched_retractions", 0)]);
         }
     }
 

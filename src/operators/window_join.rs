@@ -14,8 +14,9 @@ use datafusion_physical_expr::PhysicalExpr;
 use super::event_time::{milliseconds, restore_closed, restore_watermark, row_times, save_closed, save_watermark};
 use super::join::JoinInput;
 use super::join_keys::{NONE, null_rows};
+use super::lateness::Lateness;
 use super::pairs::PairCondition;
-use super::{Operator, Output, Port};
+use super::{Operator, Output, Port, TimeReport};
 use crate::changelog::{ChangeBatch, CheckpointId, Watermark};
 use crate::error::{Error, Result};
 use crate::limits::BATCH_ROWS;
@@ -58,7 +59,7 @@ pub struct WindowJoin {
     mark: Watermark,
     /// The last moment of the last window that the end of the input has closed.
     closed: Watermark,
-    late: u64,
+    late: Lateness,
     saved: bool,
 }
 
@@ -234,8 +235,14 @@ impl Operator for WindowJoin {
     fn on_changes(&mut self, port: Port, batch: ChangeBatch, _out: &mut Output) -> Result<()> {
         let ends = row_times(batch.rows(), self.ends[port])?;
         let passed = self.mark.max(self.closed).0;
-        let kept: Vec<u32> = (0..batch.len() as u32).filter(|row| ends.value(*row as usize) - 1 > passed).collect();
-        self.late += (batch.len() - kept.len()) as u64;
+        let mut kept: Vec<u32> = Vec::with_capacity(batch.len());
+        for (row, end) in ends.values().iter().enumerate() {
+            if end - 1 > passed {
+                kept.push(row as u32);
+            } else {
+                self.late.record(passed, end - 1);
+            }
+        }
         let mut slots = Vec::new();
         self.rows[port].insert(batch.rows(), &kept, &mut slots)?;
         for (row, slot) in kept.into_iter().zip(slots) {
@@ -291,8 +298,16 @@ impl Operator for WindowJoin {
         vec![
             ("left_rows", self.rows[0].len() as u64),
             ("right_rows", self.rows[1].len() as u64),
-            ("late_rows", self.late),
+            ("late_rows", self.late.rows()),
         ]
+    }
+
+    fn time_report(&self) -> TimeReport {
+        TimeReport {
+            lateness: self.late.clone(),
+            next_close: self.open.keys().next().map(|end| self.clock.instant(end - 1)),
+            ..TimeReport::default()
+        }
     }
 }
 

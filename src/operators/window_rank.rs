@@ -6,8 +6,9 @@ use arrow::array::ArrayRef;
 use arrow::datatypes::SchemaRef;
 
 use super::event_time::{restore_watermark, row_times, save_watermark};
+use super::lateness::Lateness;
 use super::rank::RankChanges;
-use super::{Operator, Output, Port};
+use super::{Operator, Output, Port, TimeReport};
 use crate::changelog::{ChangeBatch, CheckpointId, Watermark};
 use crate::error::Result;
 use crate::state::{KeyGroupRange, KeyTable, Restored, Row, Snapshot, SortedRows};
@@ -48,7 +49,7 @@ pub struct WindowRank {
     /// The partitions of the windows that are open, by the window's end, in order of arrival.
     open: BTreeMap<i64, Vec<u32>>,
     watermark: Watermark,
-    late: u64,
+    late: Lateness,
     saved: bool,
 }
 
@@ -117,10 +118,9 @@ impl Operator for WindowRank {
     fn on_changes(&mut self, _port: Port, batch: ChangeBatch, _out: &mut Output) -> Result<()> {
         let ends = row_times(batch.rows(), self.parameters.window_end)?;
         let passed = self.parameters.clock.complete(self.watermark.0);
+        ends.values().iter().filter(|end| **end - 1 <= passed).for_each(|end| self.late.record(passed, end - 1));
         let on_time = ends.values().iter().map(|end| Some(end - 1 > passed)).collect();
-        let before = batch.len();
         let (batch, ends) = (batch.filter(&on_time)?, arrow::compute::filter(&ends, &on_time)?);
-        self.late += (before - batch.len()) as u64;
         let ends = arrow::array::AsArray::as_primitive::<arrow::datatypes::Int64Type>(&ends);
         let columns = batch.rows().columns();
         let partition: Vec<ArrayRef> =
@@ -183,7 +183,15 @@ impl Operator for WindowRank {
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        vec![("partitions", self.keys.len() as u64), ("late_rows", self.late)]
+        vec![("partitions", self.keys.len() as u64), ("late_rows", self.late.rows())]
+    }
+
+    fn time_report(&self) -> TimeReport {
+        TimeReport {
+            lateness: self.late.clone(),
+            next_close: self.open.keys().next().map(|end| self.parameters.clock.instant(end - 1)),
+            ..TimeReport::default()
+        }
     }
 }
 

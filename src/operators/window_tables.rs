@@ -8,6 +8,7 @@ use arrow::compute::{concat_batches, take_record_batch};
 use arrow::datatypes::{DataType, Field, Int64Type, Schema};
 
 use super::aggregate::GroupTable;
+use super::lateness::Lateness;
 use super::window::{Placement, Window};
 use crate::changelog::{ChangeBatch, Kinds};
 use crate::error::{Error, Result};
@@ -19,27 +20,20 @@ const DELTA_ROWS: usize = 100_000;
 /// The columns of a window in saved rows, behind the key group.
 const WINDOW_COLUMNS: [&str; 2] = ["window_end", "window_start"];
 
-/// Rows that came after all of their windows had passed.
-#[derive(Debug, Default)]
-pub(super) struct Late {
-    pub rows: u64,
-    pub max_ms: u64,
-}
-
 /// The rows of each window that `passed` has not closed; late rows are counted and in none.
 pub(super) fn assign(
     rows: usize,
     mut placement: Placement,
     passed: i64,
-    late: &mut Late,
+    late: &mut Lateness,
 ) -> BTreeMap<Window, Vec<u32>> {
     let mut assigned: BTreeMap<Window, Vec<u32>> = BTreeMap::new();
     // Rows come mostly in order, so most stand in the window of the row before.
     let (mut current, mut run): (Option<Window>, Vec<u32>) = (None, Vec::new());
     for row in 0..rows {
-        let (mut any, mut open) = (false, false);
+        let (mut last_moment, mut open) = (None, false);
         placement.for_each(row, |window| {
-            any = true;
+            last_moment = last_moment.max(Some(window.end - 1));
             if window.end - 1 <= passed {
                 return;
             }
@@ -51,9 +45,8 @@ pub(super) fn assign(
             }
             run.push(row as u32);
         });
-        if any && !open {
-            late.rows += 1;
-            late.max_ms = late.max_ms.max(passed.abs_diff(placement.time(row)));
+        if let (Some(last_moment), false) = (last_moment, open) {
+            late.record(passed, last_moment);
         }
     }
     if let Some(last) = current {

@@ -22,11 +22,12 @@ use arrow::compute::{concat_batches, take_record_batch};
 
 use super::aggregate::{Action, GroupTable};
 use super::images::Images;
+use super::lateness::Lateness;
 use super::progress::Progress;
 use super::window::{Window, check};
 use super::window_aggregate::WindowAggregateParameters;
-use super::window_tables::{Late, SavedTables, assign, pick, restore};
-use super::{Operator, Output, Port, ProcessingTime};
+use super::window_tables::{SavedTables, assign, pick, restore};
+use super::{Operator, Output, Port, ProcessingTime, TimeReport};
 use crate::changelog::{ChangeBatch, CheckpointId, Kind, Watermark};
 use crate::error::{Error, Result};
 use crate::state::{Restored, Snapshot};
@@ -81,7 +82,7 @@ pub struct UpdatingWindowAggregate {
     progress: Progress,
     now: ProcessingTime,
     saved: SavedTables,
-    late: Late,
+    late: Lateness,
     /// Of windows that are gone.
     unmatched: u64,
 }
@@ -104,7 +105,7 @@ impl UpdatingWindowAggregate {
             progress: Progress::default(),
             now: ProcessingTime::MIN,
             saved: SavedTables::default(),
-            late: Late::default(),
+            late: Lateness::default(),
             unmatched: 0,
         })
     }
@@ -261,6 +262,16 @@ fn in_row_order(told: Vec<Told>) -> Result<Option<ChangeBatch>> {
     Ok(Some(ChangeBatch::new(take_record_batch(&rows, &UInt32Array::from(order))?, kinds)?))
 }
 
+impl UpdatingWindowAggregate {
+    /// The watermark that ends the next window.
+    fn next_close(&self) -> Option<i64> {
+        let by_event_time = self.parameters.moment == WindowTime::Event;
+        let mut ends = self.windows.keys().map(|window| window.end - 1);
+        let next = ends.find(|last| *last > self.progress.mark());
+        next.filter(|_| by_event_time).map(|last| self.parameters.clock.instant(last))
+    }
+}
+
 impl Operator for UpdatingWindowAggregate {
     fn on_changes(&mut self, _port: Port, batch: ChangeBatch, out: &mut Output) -> Result<()> {
         if self.parameters.append_only_input && !batch.is_append_only() {
@@ -337,10 +348,13 @@ impl Operator for UpdatingWindowAggregate {
         let unmatched: u64 = self.windows.values().map(|open| open.table.unmatched).sum();
         vec![
             ("open_windows", self.windows.len() as u64),
-            ("late_rows", self.late.rows),
-            ("late_max_ms", self.late.max_ms),
+            ("late_rows", self.late.rows()),
             ("unmatched_retractions", self.unmatched + unmatched),
         ]
+    }
+
+    fn time_report(&self) -> TimeReport {
+        TimeReport { lateness: self.late.clone(), next_close: self.next_close(), ..TimeReport::default() }
     }
 }
 

@@ -5,8 +5,8 @@ use std::fmt::Write;
 use super::display::expression;
 use crate::plan::stream::{Distribution, JoinSide, Node, NodeId, NodeKind, NodeParallelism, StateBound, StreamGraph};
 use crate::types::{
-    AggregateCall, Emission, Firing, Frame, FrameBound, FrameUnits, NullKeys, SortColumn, Versions, WindowSpec,
-    WindowTime,
+    AggregateCall, Emission, Firing, Frame, FrameBound, FrameUnits, NullKeys, SortColumn, Versions, WatermarkPolicy,
+    WindowSpec, WindowTime,
 };
 
 /// One tree a sink, sinks first; a node that several use is drawn once and referred to after that.
@@ -60,9 +60,9 @@ fn title(graph: &StreamGraph, node: &Node) -> String {
                 None => format!("select=[{list}]"),
             }
         }
-        NodeKind::WatermarkAssigner { input, column: index, expression: value, row_by_row, .. } => {
+        NodeKind::WatermarkAssigner { input, column: index, expression: value, row_by_row, policy } => {
             let each = if *row_by_row { ", row by row" } else { "" };
-            format!("{} AS {}{each}", column(*index), expression(value, input))
+            format!("{} AS {}{each}{}", column(*index), expression(value, input), policy_text(policy))
         }
         NodeKind::CurrentWatermark => String::new(),
         NodeKind::GroupAggregate { keys, aggregates, mini_batch, .. } => {
@@ -260,6 +260,27 @@ fn emitted(emission: &Emission) -> String {
     let early = emission.early.map(|firing| format!("early {}", often(firing)));
     let late = emission.late.map(|firing| format!("late {} for {} ms", often(firing), emission.lateness_ms));
     early.into_iter().chain(late).collect::<Vec<_>>().join(", ")
+}
+
+/// What differs from the usual.
+fn policy_text(policy: &WatermarkPolicy) -> String {
+    let mut text = String::new();
+    if policy.idle_timeout_ms > 0 {
+        let _ = write!(text, ", idle after {} ms", policy.idle_timeout_ms);
+    }
+    if policy.each_event {
+        text += ", on event";
+    }
+    if policy.drop_null {
+        text += ", drops NULL";
+    }
+    if let Some(ahead) = policy.max_ahead_ms {
+        let _ = write!(text, ", drops rows {ahead} ms ahead of the clock");
+    }
+    if let Some(alignment) = &policy.alignment {
+        let _ = write!(text, ", aligned with '{}' within {} ms", alignment.group, alignment.max_drift_ms);
+    }
+    text
 }
 
 fn by_clock(moment: WindowTime) -> &'static str {

@@ -77,7 +77,7 @@ use crate::changelog::ChangelogMode;
 use crate::error::{Error, Result, Span};
 use crate::functions::FunctionSet;
 use crate::sql::Insert;
-use crate::types::{MiniBatch, OnConflict};
+use crate::types::{MiniBatch, OnConflict, WatermarkPolicy};
 use datafusion_expr::LogicalPlan;
 use provider::Names;
 use sqlparser::ast::{Query, Spanned};
@@ -93,8 +93,8 @@ pub struct PlanSettings {
     pub mini_batch: Option<MiniBatch>,
     /// `table.exec.state.ttl` in milliseconds; 0: never.
     pub ttl_ms: u64,
-    /// `table.exec.source.idle-timeout` in milliseconds; 0: never.
-    pub idle_timeout_ms: u64,
+    /// `table.exec.source.idle-timeout`, `table.exec.event-time.*`: for tables that say nothing of their own.
+    pub watermarks: WatermarkPolicy,
     /// `table.exec.source.cdc-events-duplicate`: sources of changes may say the same twice.
     pub duplicate_changes: bool,
     /// `table.exec.over.any-window`: `OVER` also where Flink refuses it.
@@ -120,6 +120,8 @@ pub struct EmitSettings {
     pub late_delay_ms: Option<u64>,
     /// `allow-lateness` in milliseconds, if it is set.
     pub lateness_ms: Option<u64>,
+    /// `any-window`: windows of table functions too, where Flink refuses it.
+    pub any_window: bool,
 }
 
 /// What a source is, as far as plans depend on it.

@@ -15,7 +15,7 @@ use crate::catalog::TableDefinition;
 use crate::changelog::ChangelogMode;
 use crate::types::{
     AggregateCall, Emission, Frame, FrameCall, JoinKind, MiniBatch, NullKeys, OnConflict, OverCall, OverFrame,
-    RankFunction, RankInput, SetOperation, SortColumn, Versions, WindowColumn, WindowSpec, WindowTime,
+    RankFunction, RankInput, SetOperation, SortColumn, Versions, WatermarkPolicy, WindowColumn, WindowSpec, WindowTime,
 };
 
 /// Index of a node in [`StreamGraph::nodes`].
@@ -134,8 +134,8 @@ pub enum NodeKind {
         column: usize,
         /// Evaluates to the watermark of a row, a timestamp.
         expression: Expr,
-        /// After this many milliseconds without rows the input counts as idle; 0: never.
-        idle_timeout_ms: u64,
+        /// When watermarks are sent, which rows pass, what counts as idle.
+        policy: WatermarkPolicy,
         /// Whether each watermark stands right behind its row: where more than lateness depends on it.
         row_by_row: bool,
     },

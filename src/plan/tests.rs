@@ -124,6 +124,10 @@ fn windows_are_append_only_and_bounded_in_every_spelling() {
         "SELECT window_start, SUM(n) FROM TABLE(TUMBLE(TABLE hourly, DESCRIPTOR(window_time), INTERVAL '1' DAY)) \
          GROUP BY window_start, window_end",
         "SELECT window_start, url FROM TABLE(HOP(TABLE clicks, DESCRIPTOR(ts), INTERVAL '5' MINUTE, INTERVAL '10' MINUTE))",
+        "SELECT window_start, who, COUNT(*) FROM TABLE(HOP(TABLE clicks, DESCRIPTOR(ts), INTERVAL '4' MINUTE, \
+         INTERVAL '10' MINUTE)) WHERE url IS NOT NULL GROUP BY window_start, window_end, who",
+        "SELECT window_start, MAX(window_time) FROM TABLE(HOP(TABLE clicks, DESCRIPTOR(ts), INTERVAL '5' MINUTE, \
+         INTERVAL '10' MINUTE)) GROUP BY window_start, window_end",
     ]));
 }
 
@@ -218,6 +222,7 @@ fn early_and_late_fire_make_windows_update() {
         late_fire: true,
         late_delay_ms: Some(0),
         lateness_ms: Some(60_000),
+        any_window: false,
     };
     let settings = || PlanSettings { emit: emit.clone(), ..PlanSettings::default() };
     let group = "SELECT who, COUNT(*) FROM clicks GROUP BY who, TUMBLE(ts, INTERVAL '1' HOUR)";
@@ -225,7 +230,9 @@ fn early_and_late_fire_make_windows_update() {
         GROUP BY window_start, window_end";
     let session = "SELECT COUNT(*) FROM clicks GROUP BY SESSION(ts, INTERVAL '1' HOUR)";
     let plans = [group, function, session].map(|sql| planned(sql, settings()));
-    insta::assert_snapshot!(plans.join("\n"));
+    let any = EmitSettings { any_window: true, ..emit.clone() };
+    let opened = planned(function, PlanSettings { emit: any, ..PlanSettings::default() });
+    insta::assert_snapshot!(format!("{}\n{opened}", plans.join("\n")));
 }
 
 #[test]

@@ -26,12 +26,13 @@ use super::job::{Shared, not_abandoned};
 use super::layout::Layout;
 use super::metrics::{Registry, Role, SubtaskMetrics};
 use super::recover::{Recovered, recover};
+use super::split_alignment::{AlignedSplit, AlignmentGroups};
 use super::task::{CutRequest, Head, Report, Tail, Task};
 use super::values::ValuesReader;
 use super::warnings::{held_back, unbounded_state};
 use crate::changelog::ChangeBatch;
 use crate::checkpoint::manifest::OperatorEntry;
-use crate::connectors::{ConnectorContext, Sink, Source, SourceReader};
+use crate::connectors::{ConnectorContext, Guarantee, Sink, Source, SourceReader};
 use crate::error::{Error, Result};
 use crate::limits::KEY_GROUPS;
 use crate::operators::{Consolidate, Operator, Port};
@@ -88,6 +89,8 @@ pub fn prepare(
         warnings.extend(unbounded_state(graph));
     }
     shared.attempt(registry, recovered.restored_from(), warnings);
+    shared
+        .publishes(connections.commit_with_checkpoints(graph), checkpoint.as_ref().and_then(|config| config.interval));
     if recovered.already_complete(&operators) && !continues(graph, config, &connections, &recovered)? {
         return Ok(Attempt { running: None });
     }
@@ -96,8 +99,17 @@ pub fn prepare(
     let holds_back = graph.nodes.iter().any(|node| matches!(node.kind, NodeKind::ConsistentOutput));
     let visibility = config.visibility.filter(|_| holds_back);
     let aligned = visibility.is_some() || checkpoint.as_ref().is_none_or(|checkpoint| checkpoint.aligned);
-    let assembly =
-        Assembly { graph, config, layout, connections: &connections, recovered: &recovered, metrics, sender, reports };
+    let assembly = Assembly {
+        graph,
+        config,
+        layout,
+        connections: &connections,
+        recovered: &recovered,
+        metrics,
+        aligned_splits: AlignmentGroups::default(),
+        sender,
+        reports,
+    };
     let (tasks, requests) = assembly.tasks(aligned)?;
     let sources = graph.nodes.iter().filter(|node| node.inputs.is_empty()).map(|node| node.uid.clone()).collect();
     let coordinator = Coordinator {
@@ -179,6 +191,17 @@ impl Connections {
         }
         Ok(connections)
     }
+
+    /// Uids of the sinks whose rows become visible with a checkpoint.
+    fn commit_with_checkpoints(&self, graph: &StreamGraph) -> Vec<String> {
+        let commits =
+            |name: &String| self.sinks.get(name).is_some_and(|sink| sink.guarantee() == Guarantee::ExactlyOnce);
+        let uid = |node: &crate::plan::stream::Node| match &node.kind {
+            NodeKind::Sink { name, .. } if commits(name) => Some(node.uid.clone()),
+            _ => None,
+        };
+        graph.nodes.iter().filter_map(uid).collect()
+    }
 }
 
 /// Makes the counters of every node; gives them by node and subtask.
@@ -204,6 +227,7 @@ struct Assembly<'a> {
     connections: &'a Connections,
     recovered: &'a Recovered,
     metrics: Vec<Vec<Arc<SubtaskMetrics>>>,
+    aligned_splits: AlignmentGroups,
     sender: Option<mpsc::Sender<Result<ChangeBatch>>>,
     reports: mpsc::UnboundedSender<Report>,
 }
@@ -237,6 +261,8 @@ impl Assembly<'_> {
                     reports: self.reports.clone(),
                     clock: Arc::clone(&self.config.clock),
                     tick: self.tick(&chain),
+                    metrics: Arc::clone(&self.metrics[last][subtask]),
+                    alignment: self.alignment(&chain, subtask),
                 });
             }
         }
@@ -307,12 +333,25 @@ impl Assembly<'_> {
                 operator.restore(restored).map_err(|error| error.context(describe(&node.kind)))?;
             }
             let idle_timeout = match node.kind {
-                NodeKind::WatermarkAssigner { idle_timeout_ms, .. } => idle_timeout_ms,
+                NodeKind::WatermarkAssigner { ref policy, .. } => policy.idle_timeout_ms,
                 _ => 0,
             };
             links.push(Link::new(operator, &node.uid, Arc::clone(metrics), idle_timeout));
         }
         Ok(Chain::new(links))
+    }
+
+    /// The place of a chain among those that wait for each other: one from a source to what derives its watermarks.
+    fn alignment(&self, nodes: &[NodeId], subtask: usize) -> Option<AlignedSplit> {
+        let source = nodes.first().filter(|first| matches!(self.graph.nodes[**first].kind, NodeKind::Source { .. }));
+        source?;
+        nodes.iter().find_map(|id| match &self.graph.nodes[*id].kind {
+            NodeKind::WatermarkAssigner { policy, .. } => {
+                let alignment = policy.alignment.as_ref()?;
+                Some(self.aligned_splits.join(alignment, Arc::clone(&self.metrics[*id][subtask])))
+            }
+            _ => None,
+        })
     }
 
     /// In batch mode, what folds an updating changelog before it leaves the job.

@@ -18,10 +18,10 @@ use crate::operators::{
     Calc, ChangelogNormalize, ConsistentOutput, CountedSet, CurrentWatermark, DropUpdateBefore, Expand, GroupAggregate,
     GroupAggregateParameters, IntervalJoin, IntervalJoinParameters, Join, JoinInput, JoinParameters, KeepFirst,
     Operator, Output, Over, OverParameters, OverTable, OverTableParameters, Port, Rank, RankParameters,
-    SessionAggregate, SessionAssign, SessionAssignParameters, Sort, TemporalJoin, TemporalJoinParameters, TemporalSort,
-    Unnest, UnnestParameters, UpdatingWindowAggregate, UpsertMaterialize, UpsertMaterializeParameters,
-    WatermarkAssigner, WindowAggregate, WindowAggregateParameters, WindowAssign, WindowJoin, WindowJoinParameters,
-    WindowRank, WindowRankParameters,
+    SessionAggregate, SessionAssign, SessionAssignParameters, SlicedWindowAggregate, Sort, TemporalJoin,
+    TemporalJoinParameters, TemporalSort, Unnest, UnnestParameters, UpdatingWindowAggregate, UpsertMaterialize,
+    UpsertMaterializeParameters, WatermarkAssigner, WindowAggregate, WindowAggregateParameters, WindowAssign,
+    WindowJoin, WindowJoinParameters, WindowRank, WindowRankParameters,
 };
 use crate::plan::stream::{JoinSide, Node, NodeKind, StreamGraph};
 use crate::state::KeyGroupRange;
@@ -57,8 +57,9 @@ pub fn operator(
             let projection = projection.iter().map(|expression| compile(expression, input)).collect::<Result<_>>()?;
             Box::new(Calc::new(condition, projection, output))
         }
-        NodeKind::WatermarkAssigner { input, column, expression, row_by_row, .. } => {
-            let assigner = WatermarkAssigner::new(*column, compile(expression, input)?, config.watermark_interval_ms);
+        NodeKind::WatermarkAssigner { input, column, expression, row_by_row, policy } => {
+            let assigner = WatermarkAssigner::new(*column, compile(expression, input)?, config.watermark_interval_ms)
+                .with_policy(policy);
             Box::new(if *row_by_row { assigner.row_by_row() } else { assigner })
         }
         NodeKind::CurrentWatermark => Box::new(CurrentWatermark::new(output)),
@@ -105,6 +106,9 @@ pub fn operator(
             match (session_gap, emission) {
                 (Some(_), _) => Box::new(SessionAggregate::new(parameters)?),
                 (None, Some(emission)) => Box::new(UpdatingWindowAggregate::new(parameters, *emission)?),
+                (None, None) if SlicedWindowAggregate::serves(&parameters) => {
+                    Box::new(SlicedWindowAggregate::new(parameters)?)
+                }
                 (None, None) => Box::new(WindowAggregate::new(parameters)?),
             }
         }

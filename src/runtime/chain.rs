@@ -29,7 +29,12 @@ struct Idleness {
 pub struct Chain {
     links: Vec<Link>,
     emitted: Vec<Event>,
+    /// When counters were last handed to the metrics.
+    published: ProcessingTime,
 }
+
+/// Counters of a task that never waits are handed over this often, in milliseconds.
+const PUBLISH_MS: i64 = 200;
 
 impl Link {
     /// A link. With a positive `idle_timeout_ms`, its output counts as idle after so long without rows.
@@ -43,7 +48,7 @@ impl Link {
 impl Chain {
     /// A chain of these links; it may have none, and then passes everything on.
     pub fn new(links: Vec<Link>) -> Chain {
-        Chain { links, emitted: Vec::new() }
+        Chain { links, emitted: Vec::new(), published: ProcessingTime::MIN }
     }
 
     /// What has come out since the last call.
@@ -77,11 +82,22 @@ impl Chain {
             link.operator.on_clock(now, &mut link.output)?;
             link.pass_on(rest, &mut self.emitted)?;
             if link.idleness.as_mut().is_some_and(|idleness| idleness.has_begun(now)) {
+                link.metrics.time.set_idle(true);
                 feed(rest, 0, Event::Idle, &mut self.emitted)?;
             }
             links = rest;
         }
+        if now.saturating_sub(self.published) >= PUBLISH_MS {
+            self.published = now;
+            self.publish_counters();
+        }
         Ok(())
+    }
+
+    /// The wait after which a link counts as idle begins anew: the task was kept from reading, or from sending on, and
+    /// rows may have been there all the while.
+    pub fn restart_idle_wait(&mut self) {
+        self.links.iter_mut().filter_map(|link| link.idleness.as_mut()).for_each(|idleness| idleness.last_rows = None);
     }
 
     /// Takes every operator's snapshot, each after what the ones before it still emit. Gives `(uid, snapshot)`.
@@ -142,6 +158,7 @@ impl Chain {
             if !counters.is_empty() {
                 link.metrics.set_counters(counters);
             }
+            link.metrics.time.set_report(link.operator.time_report());
         }
     }
 }
@@ -171,7 +188,10 @@ fn feed(links: &mut [Link], port: Port, event: Event, emitted: &mut Vec<Event>) 
         Event::Changes(batch) => {
             link.metrics.add_in(batch.len());
             if let Some(idleness) = &mut link.idleness {
-                (idleness.last_rows, idleness.idle) = (None, false);
+                if std::mem::take(&mut idleness.idle) {
+                    link.metrics.time.set_idle(false);
+                }
+                idleness.last_rows = None;
             }
             link.operator.on_changes(port, batch, &mut link.output)?;
         }

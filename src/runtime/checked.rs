@@ -4,7 +4,7 @@ use arrow::datatypes::SchemaRef;
 
 use crate::changelog::{ChangeBatch, ChangelogMode, CheckpointId, Event, Watermark};
 use crate::error::{Error, Result};
-use crate::operators::{Operator, Output, Port, ProcessingTime};
+use crate::operators::{Operator, Output, Port, ProcessingTime, TimeReport};
 use crate::state::{Restored, Snapshot};
 
 /// An operator whose output is checked against its node.
@@ -93,5 +93,9 @@ impl Operator for Checked {
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
         self.inner.counters()
+    }
+
+    fn time_report(&self) -> TimeReport {
+        self.inner.time_report()
     }
 }

@@ -303,6 +303,7 @@ impl Coordinator {
         };
         let (store, abandoned) = (Arc::clone(&self.store), Arc::clone(&self.abandoned));
         let written = joined(spawn_blocking(move || publication.run(&store, &abandoned)).await)??;
+        self.shared.committed();
         if let Some((bytes, savepoint)) = written {
             self.shared.checkpoint_completed(id, bytes, savepoint);
         }

@@ -11,8 +11,9 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{JoinSet, spawn_blocking};
 
 use super::attempt::{Attempt, prepare};
-use super::config::JobConfig;
+use super::config::{Clock, JobConfig};
 use super::coordinator::{Ending, Request};
+use super::diagnosis::{Diagnosis, Places, Publishing, diagnose};
 use super::metrics::{OperatorMetrics, Registry, Totals};
 use super::task::Exit;
 use crate::changelog::{ChangeBatch, CheckpointId};
@@ -63,6 +64,9 @@ pub struct JobHandle {
 /// What the handle reads while the job writes.
 pub struct Shared {
     name: String,
+    /// The plan, to find out why nothing comes.
+    places: Places,
+    clock: Arc<dyn Clock>,
     started: Instant,
     /// Short reads and writes; never held over a wait.
     state: Mutex<State>,
@@ -73,6 +77,7 @@ struct State {
     registry: Registry,
     report: RunReport,
     state_bytes: HashMap<String, u64>,
+    publishing: Publishing,
     /// Whether the job is to stop, and where its savepoint goes.
     stop: Option<Option<PathBuf>>,
 }
@@ -83,7 +88,13 @@ struct State {
 /// # Errors
 /// If a connector cannot be opened, an expression not compiled, or a checkpoint not be restored.
 pub fn start(graph: StreamGraph, config: JobConfig) -> Result<RunningJob> {
-    let shared = Arc::new(Shared { name: config.name.clone(), started: Instant::now(), state: Mutex::default() });
+    let shared = Arc::new(Shared {
+        name: config.name.clone(),
+        places: Places::of(&graph),
+        clock: Arc::clone(&config.clock),
+        started: Instant::now(),
+        state: Mutex::default(),
+    });
     let collects = graph.nodes.iter().any(|node| matches!(node.kind, NodeKind::Collect));
     let (sender, changes) = match collects {
         true => {
@@ -144,6 +155,12 @@ impl JobHandle {
             operator.state_bytes = state.state_bytes.get(&operator.uid).copied();
         }
         operators
+    }
+
+    /// What it is doing, and why no (more) rows come out of it.
+    pub fn diagnose(&self) -> Diagnosis {
+        let state = self.shared.lock();
+        diagnose(&self.shared.places, &state.registry, &state.publishing, self.shared.clock.now_ms())
     }
 
     /// Takes a checkpoint now, and waits until every sink has committed it.
@@ -211,6 +228,18 @@ impl Shared {
                 state.report.warnings.push(warning);
             }
         }
+    }
+
+    /// Which sinks show their rows with a checkpoint, and how often one is taken.
+    pub fn publishes(&self, sinks: Vec<String>, interval: Option<Duration>) {
+        self.lock().publishing = Publishing { sinks, published: HashMap::new(), interval };
+    }
+
+    /// A checkpoint has been completed and committed.
+    pub fn committed(&self) {
+        let mut state = self.lock();
+        let counts = state.registry.operators().into_iter().map(|operator| (operator.uid, operator.rows_in));
+        state.publishing.published = counts.collect();
     }
 
     /// A checkpoint has completed; `bytes` of state by operator.

@@ -3,7 +3,9 @@
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::time_metrics::TimeMetrics;
 use crate::connectors::Progress;
+use crate::operators::Lateness;
 
 /// The counts of one operator subtask; written by its task, read by anybody.
 #[derive(Debug)]
@@ -14,6 +16,8 @@ pub struct SubtaskMetrics {
     pub rows_out: AtomicU64,
     /// The last watermark emitted.
     pub watermark: AtomicI64,
+    /// When rows came, whom it waits for, what it knows of event time.
+    pub time: TimeMetrics,
     /// The operator's own counters, and a reader's progress: written now and then, so a lock costs nothing.
     details: Mutex<Details>,
 }
@@ -30,6 +34,7 @@ impl Default for SubtaskMetrics {
             rows_in: AtomicU64::new(0),
             rows_out: AtomicU64::new(0),
             watermark: AtomicI64::new(i64::MIN),
+            time: TimeMetrics::default(),
             details: Mutex::default(),
         }
     }
@@ -100,7 +105,7 @@ pub enum Role {
 }
 
 /// Sums over a whole job.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Rows read by all sources.
     pub rows_read: u64,
@@ -108,6 +113,14 @@ pub struct Totals {
     pub rows_written: u64,
     /// Rows dropped as late.
     pub late_rows: u64,
+    /// How late they were.
+    pub lateness: Lateness,
+    /// Rows dropped because they have no event time.
+    pub null_event_times: u64,
+    /// Rows dropped because their event time is too far ahead of the clock.
+    pub rows_ahead: u64,
+    /// How far an event time was ahead of the clock at most, in milliseconds.
+    pub ahead_ms: u64,
     /// Records skipped as malformed.
     pub skipped_rows: u64,
     /// Bytes read.
@@ -153,18 +166,29 @@ impl Registry {
         self.operators.iter().map(describe).collect()
     }
 
+    /// The subtasks' counts by operator, in the order of the plan.
+    pub fn subtasks(&self) -> impl Iterator<Item = &[Arc<SubtaskMetrics>]> {
+        self.operators.iter().map(|(.., subtasks)| subtasks.as_slice())
+    }
+
     /// The sums over the job.
     pub fn totals(&self) -> Totals {
         let mut totals = Totals::default();
         let mut all_known = true;
         for (_, _, role, subtasks) in &self.operators {
             for subtask in subtasks {
-                let (progress, late) = subtask.details(|details| {
-                    let late =
-                        details.counters.iter().filter(|(name, _)| *name == "late_rows").map(|(_, n)| n).sum::<u64>();
-                    (details.progress, late)
+                let counted = |details: &Details, wanted: &str| {
+                    details.counters.iter().filter(|(name, _)| *name == wanted).map(|(_, count)| count).sum::<u64>()
+                };
+                let progress = subtask.details(|details| {
+                    totals.late_rows += counted(details, "late_rows");
+                    totals.null_event_times += counted(details, "null_event_times");
+                    totals.rows_ahead += counted(details, "rows_ahead_of_the_clock");
+                    details.progress
                 });
-                totals.late_rows += late;
+                let report = subtask.time.state().report;
+                totals.lateness.merge(&report.lateness);
+                totals.ahead_ms = totals.ahead_ms.max(report.ahead_ms);
                 match role {
                     Role::Source => {
                         totals.rows_read += subtask.rows_out.load(Ordering::Relaxed);

@@ -27,6 +27,7 @@ use super::declared::DeclaredColumns;
 use super::exchange::{Exchange, SendError};
 use super::inputs::Inputs;
 use super::metrics::SubtaskMetrics;
+use super::split_alignment::AlignedSplit;
 use super::watermarks::WatermarkMerger;
 use crate::changelog::{ChangeBatch, CheckpointId, Cut, Event};
 use crate::connectors::{Committable, SinkWriter, SourceEvent, SourceReader, SplitPosition};
@@ -130,6 +131,10 @@ pub struct Task {
     pub clock: Arc<dyn Clock>,
     /// How often the operators are told the time when nothing comes.
     pub tick: Duration,
+    /// The counts of its last operator: who waits behind it, and when rows came.
+    pub metrics: Arc<SubtaskMetrics>,
+    /// Its place among splits that wait for each other.
+    pub alignment: Option<AlignedSplit>,
 }
 
 /// How a task ended without an error of its own.
@@ -166,10 +171,12 @@ impl Task {
     /// # Errors
     /// The first error of its source, operators or sink.
     pub async fn run(self) -> Result<Exit> {
-        let Task { index, subtask, head, chain, tail, requests, reports, clock, tick } = self;
+        let Task { index, subtask, head, chain, tail, requests, reports, clock, tick, metrics, alignment } = self;
         let mut ticks = tokio::time::interval(tick);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut body = Body { index, subtask, chain, tail, requests, reports, clock, ticks, last_cut: Cut::default() };
+        let last_cut = Cut::default();
+        let mut body =
+            Body { index, subtask, chain, tail, requests, reports, clock, ticks, metrics, alignment, last_cut };
         let result = match head {
             Head::Source { uid, reader, metrics } => body.read(uid, reader, &metrics).await,
             Head::Inputs(inputs) => body.receive(inputs).await,
@@ -182,6 +189,11 @@ impl Task {
     }
 }
 
+/// The names of the splits that a reader has.
+fn split_names(reader: &dyn SourceReader) -> Vec<String> {
+    reader.positions().into_iter().map(|position| position.split).collect()
+}
+
 /// A task without its head, so that the head can be waited for while the rest is used.
 struct Body {
     index: usize,
@@ -192,6 +204,8 @@ struct Body {
     reports: mpsc::UnboundedSender<Report>,
     clock: Arc<dyn Clock>,
     ticks: Interval,
+    metrics: Arc<SubtaskMetrics>,
+    alignment: Option<AlignedSplit>,
     /// The newest cut this task has taken part in.
     last_cut: Cut,
 }
@@ -204,13 +218,24 @@ impl Body {
         mut reader: Box<dyn SourceReader>,
         metrics: &SubtaskMetrics,
     ) -> Result<(), Stop> {
+        metrics.time.set_splits(split_names(&*reader));
         loop {
             enum Next {
                 Request(Option<CutRequest>),
                 Event(Result<SourceEvent>),
                 Tick,
             }
-            let next = {
+            let waits = self.alignment.as_ref().is_some_and(|split| split.must_wait(reader.positions().is_empty()));
+            let next = if waits {
+                // Not idle: it is kept from reading.
+                self.chain.restart_idle_wait();
+                self.flush()?;
+                tokio::select! {
+                    biased;
+                    request = self.requests.recv() => Next::Request(request),
+                    _ = self.ticks.tick() => Next::Tick,
+                }
+            } else {
                 let mut event = reader.next();
                 let at_once = futures::poll!(&mut event);
                 match at_once {
@@ -233,11 +258,14 @@ impl Body {
                 Next::Tick => {
                     self.tick().await?;
                     metrics.set_progress(reader.progress());
+                    metrics.time.set_splits(split_names(&*reader));
                 }
                 Next::Event(event) => match event? {
                     SourceEvent::Changes(batch) => {
                         metrics.add_out(batch.len());
-                        self.chain.clock(self.clock.now_ms())?;
+                        let now = self.clock.now_ms();
+                        metrics.time.rows_came(now);
+                        self.chain.clock(now)?;
                         self.chain.changes(0, batch)?;
                         self.send().await?;
                         crash_point("source_read");
@@ -261,6 +289,8 @@ impl Body {
             }
         }
         metrics.set_progress(reader.progress());
+        metrics.time.end();
+        self.alignment = None;
         self.chain.end(0, true)?;
         self.finish(Some((uid, reader.positions()))).await
     }
@@ -321,7 +351,9 @@ impl Body {
         match event {
             Event::Changes(batch) => {
                 merger.active(channel);
-                self.chain.clock(self.clock.now_ms())?;
+                let now = self.clock.now_ms();
+                self.metrics.time.rows_came(now);
+                self.chain.clock(now)?;
                 self.chain.changes(inputs.port(channel), batch)?;
             }
             Event::Watermark(mark) => {
@@ -419,6 +451,7 @@ impl Body {
         }
         self.flush()?;
         self.chain.publish_counters();
+        self.metrics.time.end();
         drop(self.reports.send(Report::Ended));
         // Requests whose barriers came in time are known; those that no barrier can bring any more are answered here.
         while let Some(request) = self.requests.recv().await {
@@ -437,8 +470,18 @@ impl Body {
 
     /// Sends what has come out of the chain.
     async fn send(&mut self) -> Result<(), Stop> {
-        for event in self.chain.take_emitted() {
+        let emitted = self.chain.take_emitted();
+        if emitted.is_empty() {
+            return Ok(());
+        }
+        let since = self.clock.now_ms();
+        self.metrics.time.blocked(Some(since));
+        for event in emitted {
             self.emit(event).await?;
+        }
+        self.metrics.time.blocked(None);
+        if self.clock.now_ms() > since {
+            self.chain.restart_idle_wait();
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! Whole jobs over counting sources and an in-memory two-phase sink: killed, restored, rescaled, and always exact.
 
 mod algebra;
+mod windows;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

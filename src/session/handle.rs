@@ -388,6 +388,7 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
 fn client_command(text: &str) -> Option<String> {
     match sql::parse_statement(text).ok()?.statement {
         Statement::Client(ClientCommand::Help) => Some("HELP".into()),
+        Statement::Client(ClientCommand::Why) => Some("WHY".into()),
         Statement::Client(ClientCommand::Clear) => Some("CLEAR".into()),
         Statement::Client(ClientCommand::Quit) => Some("QUIT".into()),
         _ => None,

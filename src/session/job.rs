@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 
 use crate::changelog::{ChangeBatch, ChangelogMode, CheckpointId, notation};
 use crate::error::{Error, Result};
-use crate::runtime::{JobHandle, OperatorMetrics, RunReport, RunningJob};
+use crate::runtime::{Diagnosis, JobHandle, OperatorMetrics, RunReport, RunningJob};
 use crate::types::RowFormat;
 
 /// A running job. Dropping it leaves the job running; dropping the engine and its sessions stops it.
@@ -27,6 +27,16 @@ pub struct JobReport {
     pub rows_written: u64,
     /// Rows dropped because they came after their window had closed.
     pub late_rows: u64,
+    /// How late they were at most: so much longer the watermark would have had to wait to keep them all.
+    pub latest_row: Duration,
+    /// By how much longer the watermark would have had to wait to keep 99.9 % of them.
+    pub wait_for_most: Duration,
+    /// Rows dropped because they had no event time.
+    pub null_event_times: u64,
+    /// Rows dropped because their event time was too far ahead of the clock.
+    pub rows_ahead: u64,
+    /// How far the event time of a row was ahead of the clock at most.
+    pub ahead: Duration,
     /// Records skipped because they could not be parsed.
     pub skipped_rows: u64,
     /// The last checkpoint that completed in this run.
@@ -105,6 +115,11 @@ impl Job {
         self.handle.metrics()
     }
 
+    /// What it is doing, and why no (more) rows come out of it.
+    pub fn diagnose(&self) -> Diagnosis {
+        self.handle.diagnose()
+    }
+
     /// Takes a checkpoint now and waits until it is complete.
     ///
     /// # Errors
@@ -140,6 +155,11 @@ fn report(run: RunReport) -> JobReport {
         rows_read: run.totals.rows_read,
         rows_written: run.totals.rows_written,
         late_rows: run.totals.late_rows,
+        latest_row: Duration::from_millis(run.totals.lateness.max_ms()),
+        wait_for_most: Duration::from_millis(run.totals.lateness.delay_for(999)),
+        null_event_times: run.totals.null_event_times,
+        rows_ahead: run.totals.rows_ahead,
+        ahead: Duration::from_millis(run.totals.ahead_ms),
         skipped_rows: run.totals.skipped_rows,
         last_checkpoint: run.last_checkpoint,
         restored_from: run.restored_from,

@@ -8,7 +8,7 @@ use crate::catalog::parse_duration;
 use crate::error::{Error, Result};
 use crate::plan::{EmitSettings, PlanSettings};
 use crate::runtime::{CheckpointConfig, RestartStrategy};
-use crate::types::MiniBatch;
+use crate::types::{MiniBatch, WatermarkPolicy};
 
 /// Names of options that the engine reads, with the default and a sentence.
 pub(super) const KNOWN: &[(&str, &str, &str)] = &[
@@ -35,6 +35,13 @@ pub(super) const KNOWN: &[(&str, &str, &str)] = &[
         "table.exec.source.idle-timeout",
         "0 ms",
         "a source without rows for longer does not hold back event time; 0: never",
+    ),
+    ("table.exec.emit.any-window", "false", "early and late fire for windows of table functions too"),
+    ("table.exec.event-time.null-policy", "ERROR", "rows without an event time: ERROR fails the job, DROP counts them"),
+    (
+        "table.exec.event-time.max-ahead",
+        "0 ms",
+        "rows whose event time is further ahead of the clock are dropped and counted; 0: none",
     ),
     (
         "table.exec.over.any-window",
@@ -132,7 +139,9 @@ impl SessionOptions {
         self.parallelism()?;
         match key {
             "execution.checkpointing.mode" => drop(self.aligned()?),
-            "table.exec.sink.not-null-enforcer" => drop(self.one_of(key, &["ERROR", "DROP"])?),
+            "table.exec.sink.not-null-enforcer" | "table.exec.event-time.null-policy" => {
+                self.one_of(key, &["ERROR", "DROP"])?;
+            }
             "table.exec.sink.type-length-enforcer" => drop(self.one_of(key, &["IGNORE", "TRIM_PAD", "ERROR"])?),
             "execution.checkpointing.num-retained" | "execution.checkpointing.tolerable-failed-checkpoints" => {
                 self.integer(key)?;
@@ -246,7 +255,13 @@ impl SessionOptions {
             batch,
             mini_batch,
             ttl_ms: self.milliseconds("table.exec.state.ttl")?,
-            idle_timeout_ms: self.milliseconds("table.exec.source.idle-timeout")?,
+            watermarks: WatermarkPolicy {
+                idle_timeout_ms: self.milliseconds("table.exec.source.idle-timeout")?,
+                drop_null: self.one_of("table.exec.event-time.null-policy", &["ERROR", "DROP"])? == "DROP",
+                max_ahead_ms: self.optional_milliseconds("table.exec.event-time.max-ahead")?.filter(|ahead| *ahead > 0),
+                each_event: false,
+                alignment: None,
+            },
             duplicate_changes: self.boolean("table.exec.source.cdc-events-duplicate")?,
             any_window: self.boolean("table.exec.over.any-window")?,
             consistent_results: self.boolean("table.exec.consistent-results")?,
@@ -256,6 +271,7 @@ impl SessionOptions {
                 late_fire: self.boolean("table.exec.emit.late-fire.enabled")?,
                 late_delay_ms: self.optional_milliseconds("table.exec.emit.late-fire.delay")?,
                 lateness_ms: self.optional_milliseconds("table.exec.emit.allow-lateness")?,
+                any_window: self.boolean("table.exec.emit.any-window")?,
             },
             drop_null_rows: self.one_of("table.exec.sink.not-null-enforcer", &["ERROR", "DROP"])? == "DROP",
         })

@@ -1,6 +1,7 @@
 //! Tests through the front door that a script cannot make: time stands still, and moves when the test says so.
 
 mod consistency;
+mod why;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};

@@ -31,6 +31,7 @@ Statements end with a semicolon and may span lines.
   SHOW TABLES;  DESCRIBE t;                         what there is
   SET;  SET 'key' = 'value';  RESET 'key';          options
   SET 'sql-client.execution.result-mode' = 'tableau' | 'changelog' | 'table';
+  WHY                                               why no rows come out of the jobs that run
   CLEAR   clear the screen          QUIT or Ctrl-D   leave
 ";
 
@@ -129,6 +130,7 @@ impl Shell<'_> {
         match statement.client.as_deref() {
             Some("QUIT") => return Err(Ending::Quit),
             Some("CLEAR") => return Ok(self.terminal.print("\x1b[H\x1b[2J")?),
+            Some("WHY") => return self.why(),
             Some(_) => return Ok(self.terminal.print(HELP)?),
             None => {}
         }
@@ -165,6 +167,20 @@ impl Shell<'_> {
                 Ok(())
             }
         }
+    }
+
+    /// Says of each running job what it is doing and why nothing comes out of it.
+    fn why(&self) -> Flow {
+        let mut text = String::new();
+        for job in &self.jobs {
+            text.push_str(&format!("{}\n{}\n", job.name(), job.diagnose()));
+        }
+        if self.jobs.is_empty() {
+            text.push_str(
+                "No job is running. A query without rows says why when it ends, or is stopped with Ctrl-C.\n",
+            );
+        }
+        Ok(self.terminal.print(&text)?)
     }
 
     /// Says what jobs did that have ended since the last statement.

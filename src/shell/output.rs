@@ -1,5 +1,7 @@
 //! A query's result on its way to standard output: drawn as a table, as changelog lines, CSV or JSON.
 
+use std::io::IsTerminal;
+
 use arrow::array::{Array, RecordBatch};
 use arrow::datatypes::SchemaRef;
 use ebbflow::{ChangeBatch, Changes, Kind, RowFormat, Session};
@@ -82,8 +84,13 @@ pub async fn print_changes(
         let next = tokio::select! {
             next = changes.next() => next,
             () = interrupts.next() => {
+                let silent = printer.received == 0;
+                let reason = silent.then(|| changes.job().diagnose().sentence);
                 drop(changes);
                 printer.end(terminal)?;
+                if let Some(reason) = reason {
+                    eprintln!("no rows: {reason}");
+                }
                 return Err(Ending::Interrupted);
             }
         };
@@ -101,6 +108,9 @@ pub async fn print_changes(
     let remarks = changes.job().wait().await.map(|report| jobs::remarks(&report)).unwrap_or_default();
     if !remarks.is_empty() {
         eprintln!("{}", remarks.trim_start());
+    }
+    if printer.received == 0 && std::io::stderr().is_terminal() {
+        eprintln!("no rows: {}", changes.job().diagnose().sentence);
     }
     Ok(())
 }

@@ -150,6 +150,7 @@ pub enum ObjectKind {
 #[allow(missing_docs)]
 pub enum ClientCommand {
     Help,
+    Why,
     Clear,
     Quit,
 }

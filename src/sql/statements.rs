@@ -69,6 +69,7 @@ pub(super) fn statement(parser: &mut Parser, piece: &Piece) -> Parse<Statement> 
                     Ok(Statement::Use { catalog, name: object_name(parser, what)? })
                 }
                 "HELP" => Ok(Statement::Client(ClientCommand::Help)),
+                "WHY" => Ok(Statement::Client(ClientCommand::Why)),
                 "CLEAR" => Ok(Statement::Client(ClientCommand::Clear)),
                 "QUIT" | "EXIT" => Ok(Statement::Client(ClientCommand::Quit)),
                 _ => {

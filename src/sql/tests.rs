@@ -145,6 +145,7 @@ fn small_statements() {
         ("RESET 'a'", r#"Reset { key: Some("a") }"#),
         ("RESET", "Reset { key: None }"),
         ("HELP", "Client(Help)"),
+        ("why;", "Client(Why)"),
         ("quit;", "Client(Quit)"),
         ("EXIT", "Client(Quit)"),
         ("CLEAR", "Client(Clear)"),

@@ -57,6 +57,17 @@ impl SavedColumn {
         Ok(SavedColumn { values, narrowed: Some((least, data_type.clone())) })
     }
 
+    /// The column with its numbers in their own type.
+    ///
+    /// # Errors
+    /// Only by a bug.
+    pub fn widened(self) -> Result<ArrayRef> {
+        match &self.narrowed {
+            None => Ok(self.values),
+            Some((start, data_type)) => widened(&self.values, *start, data_type),
+        }
+    }
+
     /// The column under a name.
     pub fn named(self, name: &str) -> (FieldRef, ArrayRef) {
         let SavedColumn { values, narrowed } = self;
@@ -164,13 +175,22 @@ fn widen_column(field: &FieldRef, column: &ArrayRef) -> Result<(FieldRef, ArrayR
     let start: i64 = start.parse().map_err(|_| damaged())?;
     let data_type = field.metadata().get(TYPE).and_then(|name| name.parse::<DataType>().ok());
     let data_type = data_type.filter(is_number).ok_or_else(damaged)?;
-    let distances = cast(column, &DataType::UInt32)?;
-    let distances: &UInt32Array = distances.as_primitive_opt::<UInt32Type>().ok_or_else(damaged)?;
-    let numbers: Int64Array = distances.unary(|distance| start.wrapping_add(i64::from(distance)));
+    if !matches!(column.data_type(), DataType::UInt8 | DataType::UInt16 | DataType::UInt32) {
+        return Err(damaged());
+    }
+    let numbers = widened(column, start, &data_type)?;
     let mut metadata = field.metadata().clone();
     metadata.retain(|key, _| key != START && key != TYPE);
     let field = Field::new(field.name(), data_type.clone(), field.is_nullable()).with_metadata(metadata);
-    Ok((Arc::new(field), cast(&numbers, &data_type)?))
+    Ok((Arc::new(field), numbers))
+}
+
+/// Distances from `start` as values of a type of 64 bits.
+fn widened(distances: &ArrayRef, start: i64, data_type: &DataType) -> Result<ArrayRef> {
+    let distances = cast(distances, &DataType::UInt32)?;
+    let distances: &UInt32Array = distances.as_primitive::<UInt32Type>();
+    let numbers: Int64Array = distances.unary(|distance| start.wrapping_add(i64::from(distance)));
+    Ok(cast(&numbers, data_type)?)
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ mod over;
 mod rank;
 mod sql_type;
 mod time_zone;
+mod watermark;
 mod window;
 
 pub use aggregate::{AggregateCall, AggregateFunction, Fraction, MiniBatch};
@@ -26,4 +27,5 @@ pub use over::{OverCall, OverFrame};
 pub use rank::{RankFunction, RankInput, SortColumn};
 pub use sql_type::{RowField, SqlType};
 pub use time_zone::TimeZone;
+pub use watermark::{Alignment, WatermarkPolicy};
 pub use window::{Emission, Firing, WindowColumn, WindowSpec, WindowTime};

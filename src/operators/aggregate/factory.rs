@@ -67,6 +67,21 @@ pub(super) fn accumulator(call: &AggregateCall, input: &Schema, append_only: boo
     })
 }
 
+/// Whether everything that the accumulator of a call keeps is in its columns of state.
+pub(super) fn merges_by_columns(call: &AggregateCall, append_only: bool) -> bool {
+    match call.function {
+        AggregateFunction::Count
+        | AggregateFunction::Sum
+        | AggregateFunction::SumZero
+        | AggregateFunction::Avg
+        | AggregateFunction::Variance { .. }
+        | AggregateFunction::StandardDeviation { .. } => !call.distinct,
+        // The least and greatest of a set are those of all values.
+        AggregateFunction::Min | AggregateFunction::Max => append_only || call.monotone,
+        _ => false,
+    }
+}
+
 fn refused(function: &str, argument: &DataType) -> Error {
     Error::sql(format!("{function} does not take values of type {argument}")).hint("cast the argument to a number")
 }

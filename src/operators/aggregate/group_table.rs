@@ -6,6 +6,7 @@ use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::datatypes::{DataType, Int64Type, Schema};
 
 use super::call::Call;
+use super::factory::merges_by_columns;
 use super::kernel::Action;
 use crate::changelog::{ChangeBatch, Kinds};
 use crate::error::{Error, Result};
@@ -123,8 +124,43 @@ impl GroupTable {
         Ok(())
     }
 
+    /// Whether all that the groups of these aggregates hold is in their columns of state, so that tables can be merged by
+    /// [`GroupTable::absorb_groups`].
+    pub fn merges_by_columns(aggregates: &[AggregateCall], append_only: bool) -> bool {
+        aggregates.iter().all(|call| merges_by_columns(call, append_only))
+    }
+
+    /// Adds the groups of another table of the same kind, for which [`GroupTable::merges_by_columns`] holds.
+    ///
+    /// # Errors
+    /// Only by a bug.
+    pub fn absorb_groups(&mut self, other: &GroupTable) -> Result<()> {
+        let mut theirs = other.keys.live_slots();
+        theirs.retain(|slot| other.counts[*slot as usize] > 0);
+        let mut own = std::mem::take(&mut self.slots);
+        self.keys.slots_of(&other.keys.take(&theirs)?, theirs.len(), &mut own)?;
+        // Slots that no key has yet take in the other groups' state, from where it is merged.
+        let spare = self.keys.capacity();
+        self.grow_to(spare + theirs.len());
+        let spare: Vec<u32> = (0..theirs.len()).map(|place| (spare + place) as u32).collect();
+        for (call, others) in self.calls.iter_mut().zip(&other.calls) {
+            let states = others.accumulator.save(&theirs)?.into_iter().map(SavedColumn::widened);
+            let states = states.collect::<Result<Vec<_>>>()?;
+            call.accumulator.load(&spare, &states)?;
+            own.iter().zip(&spare).try_for_each(|(into, from)| call.merge(*into, *from))?;
+        }
+        for (own, theirs) in own.iter().zip(&theirs) {
+            self.counts[*own as usize] += other.counts[*theirs as usize];
+        }
+        self.slots = own;
+        Ok(())
+    }
+
     fn grow(&mut self) {
-        let capacity = self.keys.capacity();
+        self.grow_to(self.keys.capacity());
+    }
+
+    fn grow_to(&mut self, capacity: usize) {
         if self.counts.len() < capacity {
             // Amortised: accumulators grow as vectors do.
             let room = capacity.max(self.counts.len() * 2).max(64);

@@ -30,8 +30,9 @@ use datafusion_physical_expr::PhysicalExpr;
 use super::event_time::{restore_watermark, row_times, save_watermark};
 use super::join::JoinInput;
 use super::join_keys::{NONE, columns_of, key_slots};
+use super::lateness::Lateness;
 use super::pairs::PairCondition;
-use super::{Operator, Output, Port, ProcessingTime};
+use super::{Operator, Output, Port, ProcessingTime, TimeReport};
 use crate::changelog::{ChangeBatch, CheckpointId, Watermark};
 use crate::error::{Error, Result};
 use crate::limits::BATCH_ROWS;
@@ -76,7 +77,7 @@ pub struct IntervalJoin {
     now: i64,
     ended: [bool; 2],
     /// Rows that came too late to find anything.
-    late: u64,
+    late: Lateness,
     saved: bool,
 }
 
@@ -157,7 +158,7 @@ impl IntervalJoin {
             key_groups,
             now: i64::MIN,
             ended: [false; 2],
-            late: 0,
+            late: Lateness::default(),
             saved: false,
         })
     }
@@ -329,7 +330,7 @@ impl Operator for IntervalJoin {
                 } else if pads && !matched[row] {
                     alone.push(row as u32);
                 } else if !matched[row] && keys[row] != NONE && self.times.is_some() && times[row] < self.now {
-                    self.late += 1;
+                    self.late.record(self.now - 1, times[row]);
                 }
             }
             let found = found.with_alone(alone);
@@ -394,7 +395,15 @@ impl Operator for IntervalJoin {
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
         let [left, right] = &self.sides;
-        vec![("left_rows", left.rows.len() as u64), ("right_rows", right.rows.len() as u64), ("late_rows", self.late)]
+        vec![
+            ("left_rows", left.rows.len() as u64),
+            ("right_rows", right.rows.len() as u64),
+            ("late_rows", self.late.rows()),
+        ]
+    }
+
+    fn time_report(&self) -> TimeReport {
+        TimeReport { lateness: self.late.clone(), next_close: None, ..TimeReport::default() }
     }
 }
 

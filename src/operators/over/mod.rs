@@ -25,7 +25,8 @@ use arrow::datatypes::SchemaRef;
 use self::history::{Frames, History};
 use super::aggregate::GroupTable;
 use super::event_time::{restore_watermark, row_times, save_watermark};
-use super::{Operator, Output, Port};
+use super::lateness::Lateness;
+use super::{Operator, Output, Port, TimeReport};
 use crate::changelog::{ChangeBatch, CheckpointId, Watermark};
 use crate::error::Result;
 use crate::state::{KeyGroupRange, KeyTable, Restored, Row, Snapshot, SortedRows};
@@ -64,7 +65,7 @@ pub struct Over {
     history: History,
     groups: GroupTable,
     watermark: Watermark,
-    late: u64,
+    late: Lateness,
     saved: bool,
 }
 
@@ -89,7 +90,7 @@ impl Over {
             groups: GroupTable::new(input, partition, &aggregates, !bounded, false)?,
             parameters,
             watermark: Watermark::MIN,
-            late: 0,
+            late: Lateness::default(),
             saved: false,
         })
     }
@@ -109,7 +110,7 @@ impl Over {
         let encoded = self.waiting.encode_rows(rows.columns())?;
         for (row, slot) in slots.iter().enumerate() {
             if times.value(row) <= self.watermark.0 {
-                self.late += 1;
+                self.late.record(self.watermark.0, times.value(row));
                 continue;
             }
             let position = self.waiting.insert(*slot, sort_keys.get(row), encoded.get(row).into());
@@ -258,6 +259,14 @@ impl Operator for Over {
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        vec![("partitions", self.groups.keys.len() as u64), ("late_rows", self.late)]
+        vec![("partitions", self.groups.keys.len() as u64), ("late_rows", self.late.rows())]
+    }
+
+    fn time_report(&self) -> TimeReport {
+        TimeReport {
+            lateness: self.late.clone(),
+            next_close: self.timers.first().map(|(time, ..)| *time),
+            ..TimeReport::default()
+        }
     }
 }

@@ -192,6 +192,7 @@ impl Translation<'_> {
                 Grouping::Merged(gap) => (carried, Some(gap), WindowTime::Event),
                 Grouping::OfTheMoment(spec @ WindowSpec::Session { gap }) => (spec, Some(gap), WindowTime::Processing),
                 Grouping::OfTheMoment(spec) => (spec, None, WindowTime::Processing),
+                Grouping::Sliced(spec) => (spec, None, WindowTime::Event),
                 Grouping::Carried | Grouping::Plain => (carried, None, WindowTime::Event),
             };
             window = Some(WindowOf { time: start, spec, session_gap, local: windows.local, moment });

@@ -134,7 +134,7 @@ impl Translation<'_> {
     }
 }
 
-fn declared(scan: &TableScan) -> Result<Arc<TableDefinition>> {
+pub(super) fn declared(scan: &TableScan) -> Result<Arc<TableDefinition>> {
     let source: &dyn std::any::Any = scan.source.as_ref();
     match source.downcast_ref::<DeclaredTable>() {
         Some(declared) => Ok(Arc::clone(&declared.table)),

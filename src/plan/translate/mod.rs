@@ -25,6 +25,7 @@ mod sink;
 mod sort;
 mod temporal;
 mod unnest;
+mod watermark;
 mod window_join;
 mod windows;
 
@@ -237,29 +238,6 @@ impl<'a> Translation<'a> {
         facts.proctime = (0..facts.schema.fields().len()).filter(proctime).collect();
         let edges = inputs.iter().map(|from| Edge { from: *from, distribution: Distribution::Forward }).collect();
         Ok(self.add(NodeKind::Union, edges, facts))
-    }
-
-    fn watermark(&mut self, watermark: &WatermarkNode) -> Result<NodeId> {
-        let input = self.relation(&watermark.input)?;
-        let schema = Arc::clone(watermark.input.schema());
-        let column = calc::column_index(&watermark.column, &schema)
-            .ok_or_else(|| Error::bug("a watermark's column is not a column"))?;
-        let mut facts = Facts::like(self.node(input));
-        facts.rowtime.push(column);
-        if self.settings.batch {
-            // A bounded table has no late rows: all of it is there before the answer is given.
-            self.graph.nodes[input].rowtime = facts.rowtime;
-            return Ok(input);
-        }
-        facts.state = StateBound::Bounded("one watermark a subtask".into());
-        let kind = NodeKind::WatermarkAssigner {
-            input: schema,
-            column,
-            expression: watermark.expression.clone(),
-            idle_timeout_ms: self.settings.idle_timeout_ms,
-            row_by_row: false,
-        };
-        Ok(self.add(kind, vec![forward(input)], facts))
     }
 }
 

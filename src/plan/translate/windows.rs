@@ -1,6 +1,7 @@
 //! Window table functions, and what an aggregation makes of the windows below it.
 //!
-//! Over TUMBLE, HOP and CUMULATE of event time an aggregation groups by the windows that the rows carry. The windows of
+//! Over TUMBLE of event time an aggregation groups by the windows that the rows carry. Over HOP and CUMULATE each row
+//! comes once, with the slice of time that tells all of its windows, if nothing in between looks at the windows. Those of
 //! sessions, and of processing time, an aggregation finds itself, if it is by the very keys of the table function and
 //! nothing in between looks at the windows: then no row waits, filters in between hold before the sessions (as in
 //! Flink), and the time at which a row arrives is that of the aggregation.
@@ -26,6 +27,8 @@ pub(super) enum Grouping {
     Carried,
     /// It merges the windows that the rows carry, each its own, into sessions with this gap.
     Merged(i64),
+    /// It finds the windows of each row itself, from the slice of time that the row carries.
+    Sliced(WindowSpec),
     /// It finds the windows of the moment itself.
     OfTheMoment(WindowSpec),
     /// The windows' bounds are keys like others, and groups never end.
@@ -120,7 +123,9 @@ impl Translation<'_> {
     pub(super) fn window_input(&mut self, aggregate: &Aggregate) -> Result<(NodeId, Grouping)> {
         let grouping = self.grouping(aggregate)?;
         let input = match grouping {
-            Grouping::Merged(_) | Grouping::OfTheMoment(_) => self.relation(&provisional(&aggregate.input)?)?,
+            Grouping::Merged(_) | Grouping::Sliced(_) | Grouping::OfTheMoment(_) => {
+                self.relation(&provisional(&aggregate.input)?)?
+            }
             Grouping::Carried | Grouping::Plain => self.relation(&aggregate.input)?,
         };
         Ok((input, grouping))
@@ -158,7 +163,9 @@ impl Translation<'_> {
                 (true, false, WindowTime::Processing) => Grouping::OfTheMoment(below.window.window),
             });
         }
+        let overlapping = matches!(below.window.window, WindowSpec::Hop { .. } | WindowSpec::Cumulate { .. });
         Ok(match (moment, over_windows, below.looked_at) {
+            (WindowTime::Event, true, false) if overlapping => Grouping::Sliced(below.window.window),
             (WindowTime::Event, ..) => Grouping::Carried,
             (WindowTime::Processing, false, _) => Grouping::Plain,
             (WindowTime::Processing, true, false) => Grouping::OfTheMoment(below.window.window),
@@ -205,15 +212,16 @@ impl Translation<'_> {
 
     /// When the windows of an aggregation are told beside at their end.
     pub(super) fn emission(&self, legacy: bool, session: bool, moment: WindowTime) -> Result<Option<Emission>> {
-        let EmitSettings { early_fire, early_delay_ms, late_fire, late_delay_ms, lateness_ms } = self.settings.emit;
+        let EmitSettings { early_fire, early_delay_ms, late_fire, late_delay_ms, lateness_ms, any_window } =
+            self.settings.emit;
         // Processing time has no late rows. A bounded table is there before the first window is told.
         let late_fire = late_fire && moment == WindowTime::Event;
         if self.settings.batch || !(early_fire || late_fire) {
             return Ok(None);
         }
-        if !legacy {
+        if !(legacy || any_window) {
             return Err(Error::sql("windows of table functions are told once: early and late fire are for group windows")
-                .hint("write GROUP BY TUMBLE(ts, …), or SET 'table.exec.emit.early-fire.enabled' and 'table.exec.emit.late-fire.enabled' = 'false'"));
+                .hint("SET 'table.exec.emit.any-window' = 'true' to have them told early and late too, or write GROUP BY TUMBLE(ts, …)"));
         }
         if session {
             return Err(Error::sql("sessions are told once: early and late fire are for TUMBLE and HOP")
@@ -289,14 +297,18 @@ impl Translation<'_> {
     }
 }
 
-/// One window a row, for rows whose windows the aggregation finds.
+/// One window a row, for rows whose windows the aggregation finds: the slice of time whose rows are in the same ones.
 fn if_alone(spec: WindowSpec, provisional: bool) -> WindowSpec {
     match spec {
-        WindowSpec::Hop { slide: size, offset, .. } | WindowSpec::Cumulate { size, offset, .. } if provisional => {
-            WindowSpec::Tumble { size, offset }
+        WindowSpec::Hop { slide: step, size, offset } | WindowSpec::Cumulate { step, size, offset } if provisional => {
+            WindowSpec::Tumble { size: common_divisor(step, size), offset }
         }
         spec => spec,
     }
+}
+
+fn common_divisor(a: i64, b: i64) -> i64 {
+    if b == 0 { a } else { common_divisor(b, a % b) }
 }
 
 /// What ends a window, in words.

@@ -21,6 +21,7 @@ use crate::runtime::checked::Checked;
 use crate::runtime::config::JobConfig;
 use crate::runtime::exchange::split;
 use crate::runtime::layout::Layout;
+use crate::runtime::watermarks::WatermarkMerger;
 use crate::state::{KeyGroupRange, Restored, Scope, TableDelta};
 
 /// Rows, and how often each is there.
@@ -41,6 +42,9 @@ struct Channel {
     port: usize,
 }
 
+/// By subtask: the channels into it, and how far event time has come on them.
+type Mergers = BTreeMap<(usize, usize), (Vec<Channel>, WatermarkMerger)>;
+
 pub struct Simulation<'a> {
     graph: &'a StreamGraph,
     config: JobConfig,
@@ -48,7 +52,9 @@ pub struct Simulation<'a> {
     subtasks: Vec<Vec<Subtask>>,
     /// What each node has said and not taken back.
     said: Vec<Multiset>,
-    channels: BTreeMap<Channel, VecDeque<ChangeBatch>>,
+    channels: BTreeMap<Channel, VecDeque<Event>>,
+    /// What has come on the channels into each subtask, if watermarks travel.
+    merged: Option<Mergers>,
     random: StdRng,
     checkpoint: u64,
     /// The result.
@@ -64,6 +70,7 @@ impl<'a> Simulation<'a> {
             subtasks: Vec::new(),
             said: vec![Multiset::new(); graph.nodes.len()],
             channels: BTreeMap::new(),
+            merged: None,
             random,
             checkpoint: 0,
             result: Multiset::new(),
@@ -75,6 +82,38 @@ impl<'a> Simulation<'a> {
             }
         }
         Ok(simulation)
+    }
+
+    /// Lets watermarks travel with the rows.
+    pub fn timed(mut self) -> Simulation<'a> {
+        self.merged = Some(self.mergers());
+        self
+    }
+
+    /// The channels into each subtask.
+    fn mergers(&self) -> Mergers {
+        let mut into: BTreeMap<(usize, usize), Vec<Channel>> = BTreeMap::new();
+        for (from, users) in self.layout.users.iter().enumerate() {
+            for (user, port) in users {
+                let targets = self.layout.parallelism[*user];
+                for subtask in 0..self.layout.parallelism[from] {
+                    let reached = match &self.graph.nodes[*user].inputs[*port].distribution {
+                        Distribution::Hash(_) => 0..targets,
+                        Distribution::Single => 0..1,
+                        Distribution::Forward => subtask % targets..subtask % targets + 1,
+                    };
+                    for target in reached {
+                        let channel = Channel { from: (from, subtask), to: (*user, target), port: *port };
+                        into.entry((*user, target)).or_default().push(channel);
+                    }
+                }
+            }
+        }
+        let merger = |(to, channels): ((usize, usize), Vec<Channel>)| {
+            let merger = WatermarkMerger::new(channels.len());
+            (to, (channels, merger))
+        };
+        into.into_iter().map(merger).collect()
     }
 
     /// Operators for the layout, with what their predecessors saved.
@@ -115,6 +154,35 @@ impl<'a> Simulation<'a> {
         Ok(())
     }
 
+    /// Rows of a table, spread over the subtasks that read it.
+    pub fn feed_spread(&mut self, table: &str, changes: &[(Kind, Row)]) -> Result<()> {
+        for (id, node) in self.graph.nodes.iter().enumerate() {
+            let NodeKind::Source { table: source, projection } = &node.kind else { continue };
+            if source.name != table {
+                continue;
+            }
+            for subtask in 0..self.layout.parallelism[id] {
+                let mine = changes.iter().skip(subtask).step_by(self.layout.parallelism[id]);
+                let mine: Vec<(Kind, Row)> = mine.cloned().collect();
+                if !mine.is_empty() {
+                    let batch = batch(&node.schema, projection, &mine)?;
+                    self.send(id, subtask, batch)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A watermark goes into all channels to the users of a subtask.
+    fn send_mark(&mut self, from: usize, subtask: usize, mark: Watermark) {
+        let Some(merged) = &self.merged else { return };
+        let channels = merged.values().flat_map(|(channels, _)| channels);
+        let reached: Vec<Channel> = channels.filter(|channel| channel.from == (from, subtask)).copied().collect();
+        for channel in reached {
+            self.channels.entry(channel).or_default().push_back(Event::Watermark(mark));
+        }
+    }
+
     /// What a subtask emits goes into the channels to its users.
     fn send(&mut self, from: usize, subtask: usize, batch: ChangeBatch) -> Result<()> {
         for (user, port) in self.layout.users[from].clone() {
@@ -131,7 +199,7 @@ impl<'a> Simulation<'a> {
             for (target, part) in parts.into_iter().enumerate() {
                 if let Some(part) = part {
                     let channel = Channel { from: (from, subtask), to: (user, target), port };
-                    self.channels.entry(channel).or_default().push_back(part);
+                    self.channels.entry(channel).or_default().push_back(Event::Changes(part));
                 }
             }
         }
@@ -144,19 +212,32 @@ impl<'a> Simulation<'a> {
             let next = self.random.random_range(0..self.channels.len());
             let Some(channel) = self.channels.keys().nth(next).copied() else { break };
             let waiting = self.channels.get_mut(&channel);
-            let batch = waiting.and_then(VecDeque::pop_front);
+            let event = waiting.and_then(VecDeque::pop_front);
             if self.channels.get(&channel).is_some_and(VecDeque::is_empty) {
                 self.channels.remove(&channel);
             }
-            let Some(batch) = batch else { continue };
             let (node, subtask) = channel.to;
             let receiver = &mut self.subtasks[node][subtask];
-            match &mut receiver.operator {
-                Some(operator) => {
+            match (&mut receiver.operator, event) {
+                (Some(operator), Some(Event::Changes(batch))) => {
                     operator.on_changes(channel.port, batch, &mut receiver.output)?;
                     self.emit(node, subtask)?;
                 }
-                None => add(&mut self.result, &batch).map_err(|error| error.context("the result"))?,
+                (None, Some(Event::Changes(batch))) => {
+                    add(&mut self.result, &batch).map_err(|error| error.context("the result"))?;
+                }
+                (Some(operator), Some(Event::Watermark(mark))) => {
+                    let merged = self.merged.as_mut().and_then(|merged| merged.get_mut(&channel.to));
+                    let moved = merged.and_then(|(channels, merger)| {
+                        let place = channels.iter().position(|other| *other == channel)?;
+                        merger.watermark(place, mark)
+                    });
+                    if let Some(Event::Watermark(mark)) = moved {
+                        operator.on_watermark(mark, &mut receiver.output)?;
+                        self.emit(node, subtask)?;
+                    }
+                }
+                _ => {}
             }
         }
         Ok(())
@@ -167,6 +248,11 @@ impl<'a> Simulation<'a> {
         let emitter = &mut self.subtasks[node][subtask];
         let events: Vec<Event> = emitter.output.drain().collect();
         for event in events {
+            if let Event::Watermark(mark) = &event
+                && *mark < Watermark::MAX
+            {
+                self.send_mark(node, subtask, *mark);
+            }
             if let Event::Changes(batch) = event {
                 let of = &self.graph.nodes[node];
                 if of.mode.contains(Kind::UpdateBefore) || of.mode.is_append_only() {
@@ -245,6 +331,7 @@ impl<'a> Simulation<'a> {
         self.layout = Layout::new(self.graph, parallelism);
         let former = std::mem::take(&mut self.subtasks);
         self.subtasks = self.made(Some(&former))?;
+        self.merged = self.merged.is_some().then(|| self.mergers());
         Ok(())
     }
 }
@@ -288,7 +375,7 @@ fn batch(schema: &arrow::datatypes::SchemaRef, projection: &[usize], changes: &[
     let columns = projection.iter().zip(schema.fields()).map(|(column, field)| {
         let cells = changes.iter().map(|(_, row)| &row[*column]);
         let array: ArrayRef = match field.data_type() {
-            DataType::Int64 => Arc::new(
+            DataType::Int64 | DataType::Timestamp(..) => Arc::new(
                 cells.map(|cell| if let Value::Int(n) = cell { Some(*n) } else { None }).collect::<Int64Array>(),
             ),
             _ => Arc::new(
@@ -318,6 +405,11 @@ fn values(column: &ArrayRef) -> Vec<Value> {
         return (0..texts.len())
             .map(|row| if texts.is_null(row) { Value::Null } else { Value::Text(texts.value(row).to_owned()) })
             .collect();
+    }
+    if let DataType::Struct(fields) = column.data_type() {
+        let parts: Vec<Vec<Value>> = column.as_struct().columns().iter().map(values).collect();
+        let text = |row: usize| (0..fields.len()).map(|part| format!("{:?}", parts[part][row])).collect();
+        return (0..column.len()).map(|row| Value::Text(text(row))).collect();
     }
     let column = cast(column, &DataType::Int64).expect("numbers, or truth as numbers");
     let numbers = column.as_primitive::<Int64Type>();

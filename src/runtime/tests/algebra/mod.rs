@@ -5,10 +5,10 @@
 //! one; a failure prints its seed and the smallest case that still fails. `EBBFLOW_DUMP=file` writes the queries, their
 //! tables and the expected rows as SQL for another engine, which checks the plain evaluation itself.
 
-mod drive;
+pub(super) mod drive;
 mod dump;
 mod generate;
-mod query;
+pub(super) mod query;
 mod reference;
 
 use std::sync::Arc;
@@ -32,7 +32,7 @@ use crate::sql::{self, Statement};
 use crate::types::{MiniBatch, TimeZone};
 
 /// Connectors that are called by the kinds they read.
-struct ByName;
+pub(super) struct ByName;
 
 impl TableFacts for ByName {
     fn source(&self, table: &Arc<TableDefinition>) -> Result<SourceFacts> {
@@ -153,7 +153,7 @@ impl Case {
     }
 }
 
-fn job(parallelism: usize) -> JobConfig {
+pub(super) fn job(parallelism: usize) -> JobConfig {
     JobConfig {
         name: "case".to_owned(),
         parallelism,
@@ -276,7 +276,7 @@ fn shrunk(case: Case, ways: &[Way]) -> (Case, String) {
     }
 }
 
-fn number(name: &str, otherwise: u64) -> u64 {
+pub(super) fn number(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
 }
 
