@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::Field;
 use datafusion_common::config::ConfigOptions;
-use datafusion_common::tree_node::{Transformed, TreeNode};
+use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion_common::{DFSchema, DFSchemaRef, Result as BindResult, ScalarValue};
 use datafusion_expr::expr::{Between, Case, Cast, InList, ScalarFunction, TryCast};
 use datafusion_expr::expr_rewriter::NamePreserver;
@@ -106,11 +106,27 @@ fn rewrite(part: Expr, schema: &DFSchema, functions: &FunctionSet) -> BindResult
             // Now, before constants are folded: a folded one has forgotten that it might have been NULL.
             let field = field_of(&call.args[0], schema)?;
             let not_null = if field.is_nullable() { "" } else { " NOT NULL" };
-            Transformed::yes(Expr::Literal(ScalarValue::from(format!("{}{not_null}", SqlType::of_field(&field))), None))
+            let answer = ScalarValue::from(format!("{}{not_null}", SqlType::of_field(&field)));
+            let answer = Expr::Literal(answer, None);
+            let plain = matches!(call.args[0], Expr::Column(_)) || call.args[0].column_refs().is_empty();
+            if call.args.len() > 1 || plain {
+                return Ok(Transformed::yes(answer));
+            }
+            // As in Flink, the argument is computed for each row, and fails where it does.
+            let ScalarFunction { func, mut args } = call;
+            args.push(answer);
+            Transformed::new(Expr::ScalarFunction(ScalarFunction { func, args }), true, TreeNodeRecursion::Jump)
+        }
+        Expr::ScalarFunction(call) if !functions.extensions() => {
+            super::strict::check_call(&call, schema)?;
+            Transformed::no(Expr::ScalarFunction(call))
         }
         Expr::AggregateFunction(call) => {
             if let Some(filter) = &call.params.filter {
                 check_condition(filter, schema)?;
+            }
+            if !functions.extensions() {
+                super::strict::check_aggregate(&call, schema)?;
             }
             Transformed::no(Expr::AggregateFunction(call))
         }
@@ -140,13 +156,32 @@ pub(super) fn cast(
     schema: &DFSchema,
     functions: &FunctionSet,
 ) -> BindResult<Expr> {
-    let from = field_of(&expression, schema)?;
     let target = SqlType::of_field(to);
+    let expression = exact_number(expression, &target);
+    let from = field_of(&expression, schema)?;
     let place = super::error::span_in(&expression);
     match functions.cast(&from, &target, try_cast).map_err(|error| wrap(error.at(place)))? {
         Some(function) => Ok(call(function, vec![expression])),
         None if from.data_type() == to.data_type() && SqlType::of_field(&from) == target => Ok(expression),
         None => Ok(Expr::Cast(Cast::new_from_field(Box::new(expression), Arc::clone(to)))),
+    }
+}
+
+/// The number in `CAST(1.1 AS FLOAT)`, where the cast is cast into `DOUBLE`: as in Flink, a literal keeps its digits.
+fn exact_number(expression: Expr, target: &SqlType) -> Expr {
+    if *target != SqlType::Double {
+        return expression;
+    }
+    match &expression {
+        Expr::ScalarFunction(call) if call.name() == "flink_cast" => match call.args.as_slice() {
+            [number @ Expr::Literal(ScalarValue::Decimal128(..), _)]
+                if call.func.return_type(&[]).is_ok_and(|t| t == arrow::datatypes::DataType::Float32) =>
+            {
+                number.clone()
+            }
+            _ => expression,
+        },
+        _ => expression,
     }
 }
 
