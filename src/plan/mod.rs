@@ -61,6 +61,7 @@ mod translate;
 mod typing;
 mod unnest;
 mod using;
+mod values;
 mod versions;
 
 #[cfg(test)]

@@ -23,6 +23,7 @@ use super::inline::inline;
 use super::nodes::WatermarkNode;
 use super::relations::WindowFunctions;
 use super::unnest::UnnestRelations;
+use super::values::ValuesRelations;
 use super::{aliases, rewrite, strict, typing};
 use crate::catalog::{Catalog, ColumnKind, DatabaseName, QualifiedName, Relation, TableDefinition, ViewDefinition};
 use crate::error::{Error, Result};
@@ -47,6 +48,7 @@ pub(super) struct Names<'a> {
 impl<'a> Names<'a> {
     pub(super) fn new(catalog: &'a Catalog, functions: Arc<FunctionSet>) -> Names<'a> {
         let forms = Arc::new(Forms::default());
+        let (extensions, of_values) = (functions.extensions(), Arc::clone(&functions));
         let mut expression_planners: Vec<Arc<dyn ExprPlanner>> =
             vec![Arc::new(FlinkExpressions { functions: Arc::clone(&functions), forms: Arc::clone(&forms) })];
         expression_planners.push(Arc::new(datafusion_functions::core::planner::CoreFunctionPlanner::default()));
@@ -61,7 +63,11 @@ impl<'a> Names<'a> {
             forms,
             options,
             expression_planners,
-            relation_planners: vec![Arc::new(WindowFunctions), Arc::new(UnnestRelations)],
+            relation_planners: vec![
+                Arc::new(WindowFunctions { extensions }),
+                Arc::new(UnnestRelations),
+                Arc::new(ValuesRelations { functions: Arc::clone(&of_values) }),
+            ],
             open_views: RefCell::new(Vec::new()),
             hinted: RefCell::default(),
         }
