@@ -119,6 +119,17 @@ impl TableDefinition {
         self.schema_of(|kind| !matches!(kind, ColumnKind::Computed { .. }))
     }
 
+    /// As [`TableDefinition::scan_schema`], but NULL is allowed in the columns of the primary key: that the key is there is
+    /// the writer's promise, which is not checked in rows that nobody asks for.
+    pub fn read_schema(&self) -> SchemaRef {
+        self.schema_with(|kind| !matches!(kind, ColumnKind::Computed { .. }), |column| self.reads_null(column))
+    }
+
+    /// Whether a source may give NULL for a column.
+    pub fn reads_null(&self, column: &Column) -> bool {
+        column.nullable || self.primary_key.contains(&column.name)
+    }
+
     /// Physical columns and metadata columns that are not virtual: what a sink takes.
     pub fn sink_schema(&self) -> SchemaRef {
         self.schema_of(|kind| match kind {
@@ -144,9 +155,13 @@ impl TableDefinition {
     }
 
     fn schema_of(&self, keep: impl Fn(&ColumnKind) -> bool) -> SchemaRef {
+        self.schema_with(keep, |column| column.nullable)
+    }
+
+    fn schema_with(&self, keep: impl Fn(&ColumnKind) -> bool, nullable: impl Fn(&Column) -> bool) -> SchemaRef {
         let fields = self.columns.iter().filter(|column| keep(&column.kind));
         Arc::new(Schema::new(
-            fields.map(|column| column.sql_type.to_field(&column.name, column.nullable)).collect::<Vec<_>>(),
+            fields.map(|column| column.sql_type.to_field(&column.name, nullable(column))).collect::<Vec<_>>(),
         ))
     }
 }

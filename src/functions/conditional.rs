@@ -6,6 +6,7 @@
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray};
 use arrow::compute::kernels::{cmp, zip::zip};
 use arrow::compute::{is_null, nullif, prep_null_mask_filter};
+use arrow::datatypes::DataType;
 
 use datafusion_common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion_expr::Expr;
@@ -35,7 +36,7 @@ pub(super) fn entries() -> Vec<Entry> {
         test(&["is_alpha"], |call| all_characters(call, char::is_alphabetic)),
         test(&["is_digit"], |call| all_characters(call, |c| c.is_ascii_digit())),
         test(&["is_decimal"], is_decimal),
-        Entry::new(&["typeof"], &[&[Any], &[Any, Boolean]], Typing::NotNull(SqlType::STRING), type_of),
+        Entry::new(&["typeof"], &[&[Any], &[Any, Boolean], &[Any, Text]], Typing::NotNull(SqlType::STRING), type_of),
     ]
 }
 
@@ -198,8 +199,14 @@ fn is_decimal(call: &Call<'_>) -> Result<ArrayRef> {
 }
 
 fn type_of(call: &Call<'_>) -> Result<ArrayRef> {
+    // The planner adds the answer, which it knows better: a constant that was folded has forgotten that it might be NULL.
+    let known = call.fields.get(1).filter(|field| field.data_type() == &DataType::Utf8);
+    let known = known.and_then(|_| call.arguments[1].as_string_opt::<i32>()).filter(|text| !text.is_empty());
     let field = &call.fields[0];
-    let text = format!("{}{}", SqlType::of_field(field), if field.is_nullable() { "" } else { " NOT NULL" });
+    let text = match known {
+        Some(text) => text.value(0).to_string(),
+        None => format!("{}{}", SqlType::of_field(field), if field.is_nullable() { "" } else { " NOT NULL" }),
+    };
     texts(call, |_, to| {
         to.push_str(&text);
         Some(())

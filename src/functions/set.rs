@@ -18,6 +18,7 @@ pub struct FunctionSet {
     aggregate: BTreeMap<String, Arc<AggregateUDF>>,
     window: BTreeMap<String, Arc<WindowUDF>>,
     context: FunctionContext,
+    extensions: bool,
 }
 
 impl fmt::Debug for FunctionSet {
@@ -39,7 +40,17 @@ impl FunctionSet {
         add_further(&mut scalar);
         let aggregate = aggregate_functions().into_iter().map(|function| (function.name().to_lowercase(), function));
         let window = window_functions().into_iter().map(|function| (function.name().to_string(), function));
-        FunctionSet { scalar, aggregate: aggregate.collect(), window: window.collect(), context }
+        FunctionSet { scalar, aggregate: aggregate.collect(), window: window.collect(), context, extensions: false }
+    }
+
+    /// The same for a session that answers SQL which Flink refuses (`table.sql.extensions`), or not.
+    pub fn with_extensions(self, extensions: bool) -> FunctionSet {
+        FunctionSet { extensions, ..self }
+    }
+
+    /// Whether SQL that Flink refuses is answered.
+    pub fn extensions(&self) -> bool {
+        self.extensions
     }
 
     /// The scalar function of this name.

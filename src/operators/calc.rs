@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use arrow::array::{AsArray, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::SchemaRef;
+use arrow::error::ArrowError;
 use datafusion_common::tree_node::{Transformed, TreeNode};
 use datafusion_physical_expr::PhysicalExpr;
 use datafusion_physical_expr::expressions::Column;
@@ -15,7 +16,7 @@ use datafusion_physical_expr::utils::collect_columns;
 use super::expression::evaluate;
 use super::{Operator, Output, Port};
 use crate::changelog::ChangeBatch;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 
 /// Filters and projects.
 pub struct Calc {
@@ -71,9 +72,21 @@ impl Operator for Calc {
         let columns = self.projection.iter().map(|expression| evaluate(expression, batch.rows()));
         let columns = columns.collect::<Result<Vec<_>>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(batch.len()));
-        let rows = RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?;
+        let rows = RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options);
+        let rows = rows.map_err(|error| missing(&error))?;
         out.changes(batch.with_rows(rows)?);
         Ok(())
+    }
+}
+
+/// NULL in a column that has none: a source gave it, which was not asked to check its promise.
+fn missing(error: &ArrowError) -> Error {
+    let text = error.to_string();
+    match text.split_once("Column '").and_then(|(_, rest)| rest.split_once("' is declared as non-nullable")) {
+        Some((column, _)) => {
+            Error::new(ErrorKind::Data, format!("column '{column}' is NOT NULL, and a row has NULL in it"))
+        }
+        None => Error::bug(text),
     }
 }
 

@@ -13,6 +13,8 @@ use datafusion_expr::{Expr, Extension, LogicalPlan, UserDefinedLogicalNodeCore};
 pub(super) enum Mark {
     /// It is a global aggregate, which keeps one of its columns also when nobody reads any.
     GlobalAggregate,
+    /// It is `OVER`, whose first column is this one, and which drops late rows also when their number alone is asked for.
+    Over(usize),
     /// It groups by windows, which conditions on them must stay above.
     GroupWindows,
     /// It is a table whose versions are asked for; the number of the time it is read as of, if that stands in `WHERE`.
@@ -90,6 +92,8 @@ impl UserDefinedLogicalNodeCore for MarkedNode {
     fn necessary_children_exprs(&self, output_columns: &[usize]) -> Option<Vec<Vec<usize>>> {
         match self.mark {
             Mark::GlobalAggregate if output_columns.is_empty() => Some(vec![vec![0]]),
+            // As in Flink, where a count of all rows leaves OVER in place, and a list of other columns does not.
+            Mark::Over(first) if output_columns.is_empty() => Some(vec![vec![first]]),
             _ => Some(vec![output_columns.to_vec()]),
         }
     }

@@ -19,6 +19,7 @@
 //!
 //! To add a relation: a node in `stream.rs`, an arm in `translate/mod.rs`, a line in `explain.rs`, and its operator.
 
+mod aliases;
 mod alter;
 mod arrival_order;
 mod columns_first;
@@ -54,11 +55,13 @@ mod sets;
 mod settle;
 mod simplify;
 pub mod stream;
+mod strict;
 mod subqueries;
 mod translate;
 mod typing;
 mod unnest;
 mod using;
+mod values;
 mod versions;
 
 #[cfg(test)]
@@ -71,6 +74,7 @@ pub use declare::{query_columns, table as declare_table, view as declare_view, v
 pub use explain::explain;
 pub use inline::declare_function;
 pub use name::{name_parts, qualify, qualify_database};
+pub use strict::beyond_flink;
 
 use crate::catalog::{Catalog, Relation, TableDefinition};
 use crate::changelog::ChangelogMode;
@@ -97,6 +101,8 @@ pub struct PlanSettings {
     pub watermarks: WatermarkPolicy,
     /// `table.exec.source.cdc-events-duplicate`: sources of changes may say the same twice.
     pub duplicate_changes: bool,
+    /// `table.sql.extensions`: SQL that Flink refuses is answered.
+    pub extensions: bool,
     /// `table.exec.over.any-window`: `OVER` also where Flink refuses it.
     pub any_window: bool,
     /// `table.exec.consistent-results`: only results of a prefix of every input become visible.
@@ -212,6 +218,9 @@ impl Planner<'_> {
 
     fn bind(&self, query: &Query) -> Result<LogicalPlan> {
         let plan = Names::new(self.catalog, Arc::clone(&self.functions)).bind_result(query)?;
+        if !self.settings.any_window {
+            strict::check_windows(&plan)?;
+        }
         let plan = versions::apply(plan)
             .and_then(|plan| ranking::apply(plan, self.settings.batch))
             .and_then(grouping_sets::apply)

@@ -1,7 +1,7 @@
 //! A global aggregate keeps at least one of its columns, also when nobody reads any.
 //!
 //! Over a stream it has no row before the first row of its input. The optimizer takes one without columns for a relation
-//! that always has a row, as it would be over a table at rest; a mark above the aggregate reads a column meanwhile.
+//! that always has a row, as it would be over a table at rest; a mark above the aggregate reads a column meanwhile. Likewise `OVER`, which over time drops the rows that come late.
 
 use datafusion_common::Result;
 use datafusion_common::tree_node::{Transformed, TreeNode};
@@ -26,8 +26,12 @@ impl OptimizerRule for PinGlobalAggregates {
             LogicalPlan::Aggregate(aggregate) if aggregate.group_expr.is_empty() => {
                 Ok(Transformed::yes(Mark::GlobalAggregate.on(plan)))
             }
+            LogicalPlan::Window(window) => {
+                let first = window.input.schema().fields().len();
+                Ok(Transformed::yes(Mark::Over(first).on(plan)))
+            }
             _ => match marked(&plan) {
-                Some(MarkedNode { input, mark: Mark::GlobalAggregate }) if is_pinned(input) => {
+                Some(MarkedNode { input, mark: Mark::GlobalAggregate | Mark::Over(_) }) if is_pinned(input) => {
                     Ok(Transformed::no(input.clone()))
                 }
                 _ => Ok(Transformed::no(plan)),
@@ -37,5 +41,5 @@ impl OptimizerRule for PinGlobalAggregates {
 }
 
 fn is_pinned(plan: &LogicalPlan) -> bool {
-    marked(plan).is_some_and(|node| node.mark == Mark::GlobalAggregate)
+    marked(plan).is_some_and(|node| matches!(node.mark, Mark::GlobalAggregate | Mark::Over(_)))
 }

@@ -23,7 +23,8 @@ use super::inline::inline;
 use super::nodes::WatermarkNode;
 use super::relations::WindowFunctions;
 use super::unnest::UnnestRelations;
-use super::{rewrite, typing};
+use super::values::ValuesRelations;
+use super::{aliases, rewrite, strict, typing};
 use crate::catalog::{Catalog, ColumnKind, DatabaseName, QualifiedName, Relation, TableDefinition, ViewDefinition};
 use crate::error::{Error, Result};
 use crate::functions::FunctionSet;
@@ -47,6 +48,7 @@ pub(super) struct Names<'a> {
 impl<'a> Names<'a> {
     pub(super) fn new(catalog: &'a Catalog, functions: Arc<FunctionSet>) -> Names<'a> {
         let forms = Arc::new(Forms::default());
+        let (extensions, of_values) = (functions.extensions(), Arc::clone(&functions));
         let mut expression_planners: Vec<Arc<dyn ExprPlanner>> =
             vec![Arc::new(FlinkExpressions { functions: Arc::clone(&functions), forms: Arc::clone(&forms) })];
         expression_planners.push(Arc::new(datafusion_functions::core::planner::CoreFunctionPlanner::default()));
@@ -61,7 +63,11 @@ impl<'a> Names<'a> {
             forms,
             options,
             expression_planners,
-            relation_planners: vec![Arc::new(WindowFunctions), Arc::new(UnnestRelations)],
+            relation_planners: vec![
+                Arc::new(WindowFunctions { extensions }),
+                Arc::new(UnnestRelations),
+                Arc::new(ValuesRelations { functions: Arc::clone(&of_values) }),
+            ],
             open_views: RefCell::new(Vec::new()),
             hinted: RefCell::default(),
         }
@@ -77,10 +83,20 @@ impl<'a> Names<'a> {
         self.bind_rewritten(rewrite::subquery(self.written_out(query)?, self.known())?)
     }
 
-    fn bind_rewritten(&self, query: Query) -> Result<LogicalPlan> {
+    fn bind_rewritten(&self, mut query: Query) -> Result<LogicalPlan> {
+        self.settle_names(&mut query)?;
         let statement = sqlparser::ast::Statement::Query(Box::new(query));
         let plan = self.planner().sql_statement_to_plan(statement).map_err(unwrap)?;
         typing::apply(plan, &self.functions).map_err(unwrap)
+    }
+
+    /// Sees to it that names in `GROUP BY`, `HAVING` and subqueries mean what they mean in Flink.
+    fn settle_names(&self, query: &mut Query) -> Result<()> {
+        let columns = |from: Query| {
+            let statement = sqlparser::ast::Statement::Query(Box::new(from));
+            self.planner().sql_statement_to_plan(statement).ok().map(|plan| Arc::clone(plan.schema()))
+        };
+        aliases::settle(query, self.functions.extensions(), &columns)
     }
 
     /// An expression over a table's columns, as SQL text, with Flink's types.
@@ -90,6 +106,9 @@ impl<'a> Names<'a> {
 
     /// An expression over a table's columns, with Flink's types.
     pub(super) fn bind_parsed(&self, mut parsed: sqlparser::ast::Expr, schema: &DFSchema) -> Result<Expr> {
+        if !self.functions.extensions() {
+            strict::check(&parsed)?;
+        }
         inline(&mut parsed, self.catalog, &self.home())?;
         let parsed = rewrite::expression(parsed, self.known())?;
         let expression = self.planner().sql_to_expr(parsed, schema, &mut PlannerContext::new()).map_err(unwrap)?;
@@ -110,6 +129,9 @@ impl<'a> Names<'a> {
     fn written_out(&self, query: &Query) -> Result<Query> {
         let mut query = query.clone();
         self.hinted.borrow_mut().take(&mut query)?;
+        if !self.functions.extensions() {
+            strict::check(&query)?;
+        }
         inline(&mut query, self.catalog, &self.home())?;
         Ok(query)
     }
@@ -170,10 +192,9 @@ impl<'a> Names<'a> {
         }
         let bound = sql::parse_query(&view.query)
             .and_then(|query| {
-                let statement = sqlparser::ast::Statement::Query(Box::new(rewrite::subquery(
-                    self.written_out(&query)?,
-                    self.known(),
-                )?));
+                let mut query = rewrite::subquery(self.written_out(&query)?, self.known())?;
+                self.settle_names(&mut query)?;
+                let statement = sqlparser::ast::Statement::Query(Box::new(query));
                 self.planner().sql_statement_to_plan(statement).map_err(unwrap)
             })
             .map_err(|error| error.elsewhere().context(format!("in view '{name}'")));

@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use arrow::datatypes::Field;
 use datafusion_common::config::ConfigOptions;
-use datafusion_common::tree_node::{Transformed, TreeNode};
-use datafusion_common::{DFSchema, DFSchemaRef, Result as BindResult, ScalarValue};
-use datafusion_expr::expr::{Between, Case, Cast, InList, ScalarFunction, TryCast};
+use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion_common::{DFSchema, Result as BindResult, ScalarValue};
+use datafusion_expr::expr::{Between, Case, Cast, InList, ScalarFunction, TryCast, WindowFunction};
 use datafusion_expr::expr_rewriter::NamePreserver;
 use datafusion_expr::utils::merge_schema;
-use datafusion_expr::{BinaryExpr, Expr, LogicalPlan, Operator, Union, Values};
+use datafusion_expr::{BinaryExpr, Expr, LogicalPlan, Operator, Union, WindowFrameBound, WindowFrameUnits};
 use datafusion_optimizer::analyzer::AnalyzerRule;
 use datafusion_optimizer::analyzer::type_coercion::{TypeCoercion, TypeCoercionRewriter};
 
@@ -58,7 +58,8 @@ pub(super) fn to_common_type(
 fn retype(node: LogicalPlan, functions: &FunctionSet) -> BindResult<Transformed<LogicalPlan>> {
     let node = match node {
         LogicalPlan::Union(union) => LogicalPlan::Union(common_union(union, functions)?),
-        LogicalPlan::Values(values) => LogicalPlan::Values(common_values(values, functions)?),
+        // Already typed, and without columns to read.
+        values @ LogicalPlan::Values(_) => return Ok(Transformed::no(values)),
         LogicalPlan::Join(join) if is_set_operation(&join) => common_set(join, functions)?,
         LogicalPlan::Join(join) => {
             let typed = |expression, schema: &DFSchema| apply_to_expression(expression, schema, functions);
@@ -82,7 +83,7 @@ fn retype(node: LogicalPlan, functions: &FunctionSet) -> BindResult<Transformed<
     .map_data(LogicalPlan::recompute_schema)
 }
 
-fn rewrite(part: Expr, schema: &DFSchema, functions: &FunctionSet) -> BindResult<Transformed<Expr>> {
+pub(super) fn rewrite(part: Expr, schema: &DFSchema, functions: &FunctionSet) -> BindResult<Transformed<Expr>> {
     Ok(match part {
         Expr::Cast(Cast { expr, field }) => Transformed::yes(cast(*expr, &field, false, schema, functions)?),
         Expr::TryCast(TryCast { expr, field }) => Transformed::yes(cast(*expr, &field, true, schema, functions)?),
@@ -106,16 +107,59 @@ fn rewrite(part: Expr, schema: &DFSchema, functions: &FunctionSet) -> BindResult
             // Now, before constants are folded: a folded one has forgotten that it might have been NULL.
             let field = field_of(&call.args[0], schema)?;
             let not_null = if field.is_nullable() { "" } else { " NOT NULL" };
-            Transformed::yes(Expr::Literal(ScalarValue::from(format!("{}{not_null}", SqlType::of_field(&field))), None))
+            let answer = ScalarValue::from(format!("{}{not_null}", SqlType::of_field(&field)));
+            let answer = Expr::Literal(answer, None);
+            let plain = matches!(call.args[0], Expr::Column(_)) || call.args[0].column_refs().is_empty();
+            if call.args.len() > 1 || plain {
+                return Ok(Transformed::yes(answer));
+            }
+            // As in Flink, the argument is computed for each row, and fails where it does.
+            let ScalarFunction { func, mut args } = call;
+            args.push(answer);
+            Transformed::new(Expr::ScalarFunction(ScalarFunction { func, args }), true, TreeNodeRecursion::Jump)
+        }
+        Expr::ScalarFunction(call) if !functions.extensions() => {
+            super::strict::check_call(&call, schema)?;
+            Transformed::no(Expr::ScalarFunction(call))
+        }
+        Expr::WindowFunction(mut call) => {
+            by_peers(&mut call, schema)?;
+            Transformed::yes(Expr::WindowFunction(call))
         }
         Expr::AggregateFunction(call) => {
             if let Some(filter) = &call.params.filter {
                 check_condition(filter, schema)?;
             }
+            if !functions.extensions() {
+                super::strict::check_aggregate(&call, schema)?;
+            }
             Transformed::no(Expr::AggregateFunction(call))
         }
         other => Transformed::no(other),
     })
+}
+
+/// A frame by RANGE up to the row's own peers as one by GROUPS, which is the same, where the library has no RANGE over
+/// values of the order's type.
+fn by_peers(call: &mut WindowFunction, schema: &DFSchema) -> BindResult<()> {
+    let plain = |bound: &WindowFrameBound| match bound {
+        WindowFrameBound::CurrentRow => true,
+        WindowFrameBound::Preceding(length) | WindowFrameBound::Following(length) => length.is_null(),
+    };
+    let frame = &mut call.params.window_frame;
+    if frame.units != WindowFrameUnits::Range || !plain(&frame.start_bound) || !plain(&frame.end_bound) {
+        return Ok(());
+    }
+    if let Some(order) = call.params.order_by.first() {
+        let sql_type = SqlType::of_field(&*field_of(&order.expr, schema)?);
+        let ranged = sql_type.is_numeric()
+            || matches!(sql_type, SqlType::Date | SqlType::Timestamp(_) | SqlType::TimestampLtz(_))
+            || matches!(sql_type, SqlType::Char(_) | SqlType::Varchar(_) | SqlType::Boolean);
+        if !ranged {
+            frame.units = WindowFrameUnits::Groups;
+        }
+    }
+    Ok(())
 }
 
 /// # Errors
@@ -140,13 +184,32 @@ pub(super) fn cast(
     schema: &DFSchema,
     functions: &FunctionSet,
 ) -> BindResult<Expr> {
-    let from = field_of(&expression, schema)?;
     let target = SqlType::of_field(to);
+    let expression = exact_number(expression, &target);
+    let from = field_of(&expression, schema)?;
     let place = super::error::span_in(&expression);
     match functions.cast(&from, &target, try_cast).map_err(|error| wrap(error.at(place)))? {
         Some(function) => Ok(call(function, vec![expression])),
         None if from.data_type() == to.data_type() && SqlType::of_field(&from) == target => Ok(expression),
         None => Ok(Expr::Cast(Cast::new_from_field(Box::new(expression), Arc::clone(to)))),
+    }
+}
+
+/// The number in `CAST(1.1 AS FLOAT)`, where the cast is cast into `DOUBLE`: as in Flink, a literal keeps its digits.
+fn exact_number(expression: Expr, target: &SqlType) -> Expr {
+    if *target != SqlType::Double {
+        return expression;
+    }
+    match &expression {
+        Expr::ScalarFunction(call) if call.name() == "flink_cast" => match call.args.as_slice() {
+            [number @ Expr::Literal(ScalarValue::Decimal128(..), _)]
+                if call.func.return_type(&[]).is_ok_and(|t| t == arrow::datatypes::DataType::Float32) =>
+            {
+                number.clone()
+            }
+            _ => expression,
+        },
+        _ => expression,
     }
 }
 
@@ -297,27 +360,4 @@ fn common_union(union: Union, functions: &FunctionSet) -> BindResult<Union> {
     let inputs = union.inputs.into_iter();
     let inputs = inputs.map(|input| Ok(Arc::new(cast_columns(Arc::unwrap_or_clone(input), &targets, functions)?)));
     Union::try_new_with_loose_types(inputs.collect::<BindResult<Vec<_>>>()?)
-}
-
-/// Rows of constants with one type a column.
-fn common_values(values: Values, functions: &FunctionSet) -> BindResult<Values> {
-    let empty = DFSchema::empty();
-    let mut rows = Vec::with_capacity(values.values.len());
-    for row in values.values {
-        let typed = row.into_iter().map(|e| Ok(e.transform_up(|part| rewrite(part, &empty, functions))?.data));
-        rows.push(typed.collect::<BindResult<Vec<Expr>>>()?);
-    }
-    let mut fields = Vec::new();
-    for column in 0..values.schema.fields().len() {
-        let of_column: Vec<Expr> = rows.iter().map(|row| row[column].clone()).collect();
-        let (typed, common) = to_common_type(of_column, &empty, functions, "the rows of VALUES")?;
-        let of_cells = typed.iter().map(|e| field_of(e, &empty)).collect::<BindResult<Vec<_>>>()?;
-        let nullable = of_cells.iter().any(|field| field.is_nullable());
-        fields.push(common.to_field(values.schema.field(column).name(), nullable));
-        for (row, expression) in rows.iter_mut().zip(typed) {
-            row[column] = expression;
-        }
-    }
-    let schema: DFSchemaRef = Arc::new(DFSchema::from_unqualified_fields(fields.into(), Default::default())?);
-    Ok(Values { schema, values: rows })
 }

@@ -170,6 +170,9 @@ impl Session {
     /// Everything but waiting: what is planned is consistent with one state of the session.
     fn start(&self, sql: &str) -> Result<Outcome> {
         let parsed = sql::parse_statement(sql)?;
+        if let (Some(place), false) = (parsed.bang, self.lock().options.extensions()?) {
+            return Err(plan::beyond_flink("!= is another spelling of <>").at(Some(place)));
+        }
         let place = Some(parsed.span);
         // An error that knows no better place is at least one of this statement.
         self.run(parsed.statement).map_err(|error| if error.kind() == ErrorKind::Sql { error.at(place) } else { error })
@@ -334,7 +337,7 @@ impl Session {
             clock: Arc::new(move || clock.now_ms()),
             batch: state.options.batch()?,
         };
-        Ok(Arc::new(FunctionSet::new(context)))
+        Ok(Arc::new(FunctionSet::new(context).with_extensions(state.options.extensions()?)))
     }
 
     fn connectors(&self, state: &State) -> Arc<SessionConnectors> {

@@ -44,6 +44,12 @@ pub(super) const KNOWN: &[(&str, &str, &str)] = &[
         "rows whose event time is further ahead of the clock are dropped and counted; 0: none",
     ),
     (
+        "table.sql.extensions",
+        "false",
+        "SQL that Flink refuses: names of the SELECT list in GROUP BY and HAVING, NULL without a type, != and bit operators, \
+         several columns in COUNT(DISTINCT), DISTINCT rows into a sink of new rows only, and OVER any window",
+    ),
+    (
         "table.exec.over.any-window",
         "false",
         "OVER in any order and frame, several windows in one query, LEAD and NTILE",
@@ -146,6 +152,9 @@ impl SessionOptions {
             "execution.checkpointing.num-retained" | "execution.checkpointing.tolerable-failed-checkpoints" => {
                 self.integer(key)?;
             }
+            _ if KNOWN.iter().any(|(name, default, _)| *name == key && matches!(*default, "true" | "false")) => {
+                self.boolean(key)?;
+            }
             _ if KNOWN
                 .iter()
                 .any(|(name, default, _)| *name == key && default.ends_with(['s', 'n']) && default.contains(' ')) =>
@@ -207,6 +216,11 @@ impl SessionOptions {
         word.copied().ok_or_else(|| invalid(key, &value, &format!("one of {}", words.join(", "))))
     }
 
+    /// Whether SQL that Flink refuses is answered.
+    pub(super) fn extensions(&self) -> Result<bool> {
+        self.boolean("table.sql.extensions")
+    }
+
     fn integer(&self, key: &str) -> Result<Option<i64>> {
         self.get(key).map(|text| text.trim().parse().map_err(|_| invalid(key, &text, "a whole number"))).transpose()
     }
@@ -263,7 +277,8 @@ impl SessionOptions {
                 alignment: None,
             },
             duplicate_changes: self.boolean("table.exec.source.cdc-events-duplicate")?,
-            any_window: self.boolean("table.exec.over.any-window")?,
+            extensions: self.extensions()?,
+            any_window: self.boolean("table.exec.over.any-window")? || self.extensions()?,
             consistent_results: self.boolean("table.exec.consistent-results")?,
             emit: EmitSettings {
                 early_fire: self.boolean("table.exec.emit.early-fire.enabled")?,

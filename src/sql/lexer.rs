@@ -140,6 +140,14 @@ impl<'a> Piece<'a> {
         &self.script[self.bytes.clone()]
     }
 
+    /// The first `!=`, which has the token of `<>`.
+    pub fn bang(&self) -> Option<Span> {
+        let mut tokens = self.tokens.iter().zip(&self.ranges);
+        let bang = |range: &Range<usize>| self.script.get(range.clone()).is_some_and(|text| text.starts_with('!'));
+        let found = tokens.find(|(token, range)| token.token == Token::Neq && bang(range));
+        found.map(|(token, _)| span_between(token.span, token.span))
+    }
+
     /// The text from one token up to but not including another, without white space at its ends.
     pub fn text_between(&self, from: usize, to: usize) -> &'a str {
         let start = self.ranges.get(from).map_or(self.bytes.end, |range| range.start);

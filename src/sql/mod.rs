@@ -33,6 +33,7 @@ mod statement;
 mod statements;
 mod type_syntax;
 mod unicode;
+mod unparse;
 mod values;
 
 #[cfg(test)]
@@ -43,9 +44,10 @@ use sqlparser::parser::Parser;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 pub(crate) use expression::{TABLE_ARGUMENT, call, text as text_literal};
-pub(crate) use rewrite::{quoted_text, table_hints};
+pub(crate) use rewrite::table_hints;
 pub use statement::*;
 pub(crate) use type_syntax::sql_type_of;
+pub(crate) use unparse::quoted_text;
 
 use crate::error::{Error, Result};
 use crate::limits;
@@ -109,7 +111,7 @@ pub fn parse_sql_type(text: &str) -> Result<(SqlType, bool)> {
 }
 
 fn parse_piece(piece: Piece) -> Result<Parsed> {
-    let span = piece.span;
+    let (span, bang) = (piece.span, piece.bang());
     let statement = match match_recognize(&piece.tokens) {
         Some(token) => {
             let span = Some(diagnose::span_between(token.span, token.span));
@@ -117,7 +119,7 @@ fn parse_piece(piece: Piece) -> Result<Parsed> {
         }
         None => parse_whole(piece, statements::statement)?,
     };
-    Ok(Parsed { statement, span })
+    Ok(Parsed { statement, span, bang })
 }
 
 /// Runs `parse` over all tokens of the piece.

@@ -165,29 +165,6 @@ fn unnest(factor: &mut TableFactor) {
     *factor = TableFactor::UNNEST { alias, array_exprs, with_offset: false, with_offset_alias: None, with_ordinality };
 }
 
-/// The text of an expression with every column in backticks, as computed columns and watermarks are kept and shown.
-pub(crate) fn quoted_text(expression: &Expr) -> String {
-    let mut expression = expression.clone();
-    // Quoting never stops early.
-    let _ = expression.visit(&mut QuoteColumns);
-    expression.to_string()
-}
-
-struct QuoteColumns;
-
-impl VisitorMut for QuoteColumns {
-    type Break = ();
-
-    fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
-        match expression {
-            Expr::Identifier(name) => name.quote_style = Some('`'),
-            Expr::CompoundIdentifier(names) => names.iter_mut().for_each(|name| name.quote_style = Some('`')),
-            _ => {}
-        }
-        ControlFlow::Continue(())
-    }
-}
-
 /// The options that `OPTIONS` hints on a table give, in order.
 ///
 /// # Errors

@@ -12,6 +12,8 @@ pub struct Parsed {
     pub statement: Statement,
     /// Where it stands in the script.
     pub span: Span,
+    /// The first `!=` in it, which Flink's SQL spells `<>`.
+    pub bang: Option<Span>,
 }
 
 /// What a statement says.

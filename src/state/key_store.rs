@@ -49,7 +49,7 @@ pub(super) fn from_integers(integers: Int64Array, data_type: &DataType) -> Resul
 }
 
 /// Makes `-0.0` `0.0` and all NaNs one, so that equal keys have equal bytes.
-pub(super) fn normalise(array: &ArrayRef) -> ArrayRef {
+pub fn normalise(array: &ArrayRef) -> ArrayRef {
     match array.data_type() {
         DataType::Float32 => {
             let floats = array.as_primitive::<Float32Type>();

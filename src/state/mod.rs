@@ -27,6 +27,7 @@ pub(crate) use codec::with_codec;
 pub use codec::{Codec, CodecKey, float_of};
 pub use hash::hash_rows;
 pub use key_group::{KeyGroupRange, key_group};
+pub use key_store::normalise;
 pub use key_table::KeyTable;
 pub use multiset::Multisets;
 pub use narrow::{SavedColumn, narrow, widen};

@@ -75,7 +75,7 @@ impl FileSource {
                     Some(index) => origins.push(Origin::Partition(index)),
                     None => {
                         origins.push(Origin::File(fields.len()));
-                        fields.push(column.sql_type.to_field(&column.name, column.nullable));
+                        fields.push(column.sql_type.to_field(&column.name, table.reads_null(column)));
                     }
                 },
             }
@@ -89,7 +89,7 @@ impl FileSource {
                 lines_are_records: !quotes_lines && format_options.get("escape-character").is_none(),
                 format_options,
                 file_schema: Arc::new(Schema::new(fields)),
-                scan_schema: table.scan_schema(),
+                scan_schema: table.read_schema(),
                 origins,
                 partition_columns: table.partitioned_by.clone(),
                 default_name: table

@@ -10,7 +10,7 @@ use super::factory::merges_by_columns;
 use super::kernel::Action;
 use crate::changelog::{ChangeBatch, Kinds};
 use crate::error::{Error, Result};
-use crate::state::{KeyTable, Restored, SavedColumn, TableDelta};
+use crate::state::{KeyTable, Restored, SavedColumn, TableDelta, normalise};
 use crate::types::AggregateCall;
 
 /// The table of groups in a snapshot.
@@ -87,7 +87,8 @@ impl GroupTable {
 
     /// The key columns of a batch.
     pub fn key_arrays(&self, rows: &RecordBatch) -> Vec<ArrayRef> {
-        self.key_columns.iter().map(|column| Arc::clone(rows.column(*column))).collect()
+        // In the form in which the state keeps them: the old image of an update must equal the new one of the last.
+        self.key_columns.iter().map(|column| normalise(rows.column(*column))).collect()
     }
 
     /// Finds or makes the slot of each row.

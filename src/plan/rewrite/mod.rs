@@ -32,10 +32,13 @@ use std::ops::ControlFlow;
 
 use datafusion_common::ScalarValue;
 use sqlparser::ast::{
-    AccessExpr, BinaryOperator, DateTimeField, DictionaryField, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArguments, Ident, Interval, ObjectNamePart, Query, Select, Spanned, Subscript, UnaryOperator, Value,
-    ValueWithSpan, VisitMut, VisitorMut, WindowFrameBound, WindowType,
+    AccessExpr, BinaryOperator, CaseWhen, DateTimeField, DictionaryField, DuplicateTreatment, Expr, Function,
+    FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Interval, ObjectNamePart, Query, Select, Spanned,
+    Subscript, UnaryOperator, Value, ValueWithSpan, VisitMut, VisitorMut, WindowFrameBound, WindowType,
 };
+
+use sqlparser::ast::helpers::attached_token::AttachedToken;
+use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::forms::{Form, Forms, number};
 use crate::error::{Error, Result, Span};
@@ -162,6 +165,9 @@ impl Rewrite<'_> {
             }
             let operands = one.drain(..).chain(other.drain(..)).collect();
             *expression = self.marker(Form::Overlaps { span }, operands);
+        }
+        if let Expr::Function(call) = expression {
+            count_of_several(call);
         }
         rows_in_list(expression)
     }
@@ -385,6 +391,32 @@ fn subscript(of: Expr, access: AccessExpr) -> Result<Expr> {
         AccessExpr::Dot(other) => return Err(Error::sql(format!("'{other}' is no field of a row"))),
     };
     Ok(sql::call("flink_item", vec![of, key]))
+}
+
+/// `COUNT(DISTINCT a, b)` counts the rows of the two in which none is NULL.
+fn count_of_several(call: &mut Function) {
+    let FunctionArguments::List(list) = &mut call.args else { return };
+    let distinct = list.duplicate_treatment == Some(DuplicateTreatment::Distinct);
+    if !distinct || list.args.len() < 2 || !call.name.to_string().eq_ignore_ascii_case("COUNT") {
+        return;
+    }
+    let value = |argument: &FunctionArg| match argument {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => Some(value.clone()),
+        _ => None,
+    };
+    let Some(values) = list.args.iter().map(value).collect::<Option<Vec<_>>>() else { return };
+    let present = values.iter().map(|value| Expr::IsNotNull(Box::new(Expr::Nested(Box::new(value.clone())))));
+    let both = |left, right| Expr::BinaryOp { left: Box::new(left), op: BinaryOperator::And, right: Box::new(right) };
+    let Some(condition) = present.reduce(both) else { return };
+    let no_place = || AttachedToken(TokenWithSpan::wrap(Token::EOF));
+    let row = Expr::Case {
+        case_token: no_place(),
+        end_token: no_place(),
+        operand: None,
+        conditions: vec![CaseWhen { condition, result: Expr::Tuple(values) }],
+        else_result: None,
+    };
+    list.args = vec![FunctionArg::Unnamed(FunctionArgExpr::Expr(row))];
 }
 
 /// `(a, b) IN ((1, 2), (3, 4))` is `a = 1 AND b = 2 OR a = 3 AND b = 4`, which is unknown where it should be.

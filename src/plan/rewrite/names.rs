@@ -2,11 +2,11 @@
 
 use std::collections::HashSet;
 
-use sqlparser::ast::{Expr, Ident, Query, Select, SelectItem, SetExpr, TableFactor};
+use sqlparser::ast::{Expr, Ident, Query, Select, SelectItem, SetExpr};
 
 use super::spellings;
 use crate::error::{Error, Result};
-use crate::plan::named_windows;
+use crate::plan::{named_windows, values};
 use crate::sql;
 
 /// Names the unnamed columns of every SELECT, as Flink does.
@@ -104,14 +104,13 @@ pub(super) fn name_values(body: &mut SetExpr) -> Result<()> {
                 (0..width).map(|column| format!("`column{}` AS `EXPR${column}`", column + 1)).collect();
             let named = *sql::parse_query(&format!("SELECT {} FROM (VALUES (1))", columns.join(", ")))?.body;
             let values = std::mem::replace(body, named);
-            if let SetExpr::Select(select) = body
-                && let Some(TableFactor::Derived { subquery, .. }) =
-                    select.from.first_mut().map(|from| &mut from.relation)
-            {
-                *subquery.body = values;
-                return Ok(());
+            match (body, values) {
+                (SetExpr::Select(select), SetExpr::Values(values)) if !select.from.is_empty() => {
+                    select.from[0].relation = values::relation(values);
+                    Ok(())
+                }
+                _ => Err(Error::bug("VALUES lost its place")),
             }
-            Err(Error::bug("VALUES lost its place"))
         }
         _ => Ok(()),
     }

@@ -116,10 +116,10 @@ impl Translation<'_> {
             padded: moved(&windows.padded),
             versions: moved(&windows.versions),
         };
-        let (schema, expressions) = (Arc::clone(&input_schema), projection.clone());
+        let (schema, expressions, passed) = (Arc::clone(&input_schema), projection.clone(), condition.clone());
         let kind = NodeKind::Calc { input: input_schema, condition, projection };
         let id = self.add(kind, vec![forward(input)], facts);
-        self.note_projection(id, input, &schema, &expressions, filtered);
+        self.note_projection(id, input, &schema, &expressions, passed.as_ref());
         self.windows.insert(id, outgoing);
         Ok(id)
     }

@@ -83,7 +83,7 @@ impl Translation<'_> {
             ))
             .hint("SET 'execution.runtime-mode' = 'streaming', or bound the source"));
         }
-        let schema = Arc::new(table.scan_schema().project(projection)?);
+        let schema = Arc::new(table.read_schema().project(projection)?);
         let mut facts = Facts::plain(schema);
         facts.mode = source.mode;
         facts.upsert_key = key_within(table, projection);

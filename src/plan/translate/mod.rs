@@ -59,6 +59,8 @@ pub(super) struct Translation<'a> {
     windows: HashMap<NodeId, Windows>,
     /// How the columns of nodes with updates move, where something is known.
     motions: HashMap<NodeId, Vec<monotone::Motion>>,
+    /// The columns of each node whose numbers are never below zero.
+    not_negative: HashMap<NodeId, Vec<usize>>,
     /// Equal relations become one node: a statement set reads a shared source once.
     done: HashMap<LogicalPlan, NodeId>,
     /// For each table that is scanned more than once, the columns that any scan needs.
@@ -139,6 +141,7 @@ impl<'a> Translation<'a> {
             facts,
             windows: HashMap::new(),
             motions: HashMap::new(),
+            not_negative: HashMap::new(),
             done: HashMap::new(),
             wanted: leaf::WantedColumns::default(),
         }

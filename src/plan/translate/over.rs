@@ -77,6 +77,10 @@ impl Translation<'_> {
         let Some(frame) = frame(&first.params.window_frame)?.filter(|_| streamed) else {
             return self.over_table(input, schema, output, &functions);
         };
+        if frame == OverFrame::Range(Some(0)) && !self.settings.any_window && starts_at_row(&first.params.window_frame)
+        {
+            return Err(beyond_flink("a frame by RANGE begins at CURRENT ROW"));
+        }
         let shown = schema.fields().len();
         let mut arguments = Arguments::beside_columns(schema);
         let partition = first.params.partition_by.iter().map(|key| arguments.column(key)).collect::<Vec<_>>();
@@ -114,7 +118,7 @@ impl Translation<'_> {
     }
 }
 
-/// What Flink refuses, and how it is had here.
+/// What Flink refuses of `OVER`, and how it is had here.
 pub(super) fn beyond_flink(what: &str) -> Error {
     Error::sql(format!("{what}, which Flink refuses"))
         .hint("SET 'table.exec.over.any-window' = 'true' to have it answered")
@@ -181,6 +185,10 @@ fn frame(frame: &WindowFrame) -> Result<Option<OverFrame>> {
         }
         _ => return Ok(None),
     }))
+}
+
+fn starts_at_row(frame: &WindowFrame) -> bool {
+    matches!(frame.start_bound, WindowFrameBound::CurrentRow)
 }
 
 /// A length of time in milliseconds.

@@ -97,6 +97,10 @@ fn frame(frame: &WindowFrame, order: Option<&Expr>, schema: &DFSchema) -> Result
     let units = match frame.units {
         WindowFrameUnits::Rows => FrameUnits::Rows,
         WindowFrameUnits::Range => FrameUnits::Range,
+        // Without a number of groups, it is RANGE.
+        WindowFrameUnits::Groups if [&frame.start_bound, &frame.end_bound].into_iter().all(is_plain) => {
+            FrameUnits::Range
+        }
         WindowFrameUnits::Groups => {
             return Err(Error::sql("a frame of GROUPS is not supported").hint("use ROWS or RANGE").at(place));
         }
@@ -144,6 +148,13 @@ fn frame(frame: &WindowFrame, order: Option<&Expr>, schema: &DFSchema) -> Result
     match backwards {
         true => Err(Error::sql("a frame ends before it begins").at(place)),
         false => Ok(frame),
+    }
+}
+
+fn is_plain(bound: &WindowFrameBound) -> bool {
+    match bound {
+        WindowFrameBound::CurrentRow => true,
+        WindowFrameBound::Preceding(length) | WindowFrameBound::Following(length) => length.is_null(),
     }
 }
 

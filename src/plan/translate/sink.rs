@@ -5,11 +5,13 @@ use std::sync::Arc;
 use arrow::datatypes::SchemaRef;
 use datafusion_expr::{Expr, ExprSchemable, LogicalPlan};
 
+use super::calc::column_index;
 use super::{Facts, Translation, forward};
 use crate::catalog::TableDefinition;
 use crate::changelog::{ChangelogMode, Kind};
 use crate::error::{Error, Result, Span, nearest};
 use crate::functions::{self, FunctionSet, NOT_NULL};
+use crate::plan::beyond_flink;
 use crate::plan::error::unwrap;
 use crate::plan::expressions::{call, convert};
 use crate::plan::stream::{Distribution, Edge, NodeId, NodeKind, NodeParallelism, StateBound};
@@ -37,6 +39,7 @@ impl Translation<'_> {
     /// A query whose rows are handed out.
     pub(in crate::plan) fn collect(&mut self, plan: &LogicalPlan) -> Result<NodeId> {
         let input = self.relation(plan)?;
+        let input = self.keep_promises(input, plan)?;
         let input = self.consistent(input);
         let mut facts = Facts::like(self.node(input));
         // The names the query gives, whatever node they come from.
@@ -88,6 +91,27 @@ impl Translation<'_> {
         self.add(NodeKind::ConsistentOutput, vec![edge], facts)
     }
 
+    /// A source does not check that its key is there; who shows the rows does.
+    fn keep_promises(&mut self, input: NodeId, plan: &LogicalPlan) -> Result<NodeId> {
+        let promised = plan.schema();
+        let kept = |index: usize| promised.field(index).is_nullable() || !self.may_be_null(input, index);
+        let columns = 0..promised.fields().len();
+        if columns.clone().all(kept) {
+            return Ok(input);
+        }
+        let checked = columns.map(|index| {
+            let column = Expr::Column(promised.qualified_field(index).into());
+            if kept(index) { column } else { call(functions::not_null(promised.field(index).name()), vec![column]) }
+        });
+        let checked = checked.collect();
+        self.add_calc(input, Arc::clone(promised), None, checked, Arc::clone(promised.inner()))
+    }
+
+    /// Whether rows of the node may have NULL in a column, whatever was promised.
+    fn may_be_null(&self, node: NodeId, column: usize) -> bool {
+        self.node(node).schema.fields().get(column).is_none_or(|field| field.is_nullable())
+    }
+
     /// The rows as the sink wants them: its columns under its names, and no NULL where it has none.
     fn prepare(
         &mut self,
@@ -98,7 +122,10 @@ impl Translation<'_> {
     ) -> Result<NodeId> {
         let mut condition: Option<Expr> = None;
         for (value, field) in assigned.iter_mut().zip(sink_schema.fields()) {
-            if field.is_nullable() || !value.to_field(plan.schema().as_ref()).map_err(unwrap)?.1.is_nullable() {
+            let promised = !value.to_field(plan.schema().as_ref()).map_err(unwrap)?.1.is_nullable();
+            let column = column_index(value, plan.schema());
+            let given = promised && !column.is_some_and(|column| self.may_be_null(input, column));
+            if field.is_nullable() || given {
                 continue;
             }
             let plain = value.clone();
@@ -134,7 +161,14 @@ impl Translation<'_> {
             .map(|kind| if kind == Kind::Delete { "deletes" } else { "updates" })
             .collect();
         if refused.is_empty() {
-            return Ok(());
+            let updates = accepts.contains(Kind::UpdateAfter) || self.settings.extensions;
+            return match !updates && self.tells_apart(input) {
+                false => Ok(()),
+                true => Err(beyond_flink(&format!(
+                    "table '{}' takes only new rows, and DISTINCT gives updates",
+                    table.name
+                ))),
+            };
         }
         let cause = self.updating_cause(input);
         Err(Error::sql(format!(
@@ -146,6 +180,16 @@ impl Translation<'_> {
             "either make the query append-only, for example by aggregating over windows (TUMBLE); or write to a table \
              that takes updates, for example 'format' = 'debezium-json' or a connector with a PRIMARY KEY",
         ))
+    }
+
+    /// Whether rows come out of a `DISTINCT`, be it of an append-only input, that no window has closed over.
+    fn tells_apart(&self, from: NodeId) -> bool {
+        let node = self.node(from);
+        match &node.kind {
+            NodeKind::GroupAggregate { aggregates, .. } if aggregates.is_empty() => true,
+            NodeKind::WindowAggregate { .. } => false,
+            _ => node.inputs.iter().any(|edge| self.tells_apart(edge.from)),
+        }
     }
 
     /// In words, the lowest operator that turns appends into updates.

@@ -15,7 +15,9 @@ pub fn write_date(days: i64, to: &mut String) {
 
 /// `10:11:12`; with a precision, a fraction without trailing zeros but of at least one digit (as Flink prints it).
 pub fn write_time(value: i64, per_second: i64, precision: u8, to: &mut String) {
-    write_clock(value.div_euclid(per_second).rem_euclid(DAY_SECONDS), to);
+    let seconds = value.div_euclid(per_second);
+    // The ceiling of a minute before midnight is 24:00:00.
+    write_clock(if seconds == DAY_SECONDS { seconds } else { seconds.rem_euclid(DAY_SECONDS) }, to);
     if precision > 0 {
         write_fraction(value.rem_euclid(per_second) * (1_000_000_000 / per_second), 1, to);
     }
