@@ -184,7 +184,7 @@ impl GroupAggregate {
                 existed.push(self.table.counts[*slot as usize] > 0);
             }
         }
-        self.table.remember(&self.bundle.touched[known..]);
+        self.table.remember(&self.bundle.touched[known..])?;
         self.table.count(batch.kinds());
         self.table.update(rows)?;
         self.bundle.rows += rows.num_rows() as u64;

@@ -55,7 +55,7 @@ impl Open {
         self.waits.resize(slots, false);
     }
 
-    fn wait(&mut self, slots: &[u32]) {
+    fn wait(&mut self, slots: &[u32]) -> Result<()> {
         self.grow();
         let known = self.waiting.len();
         for slot in slots {
@@ -63,7 +63,7 @@ impl Open {
                 self.waiting.push(*slot);
             }
         }
-        self.table.remember(&self.waiting[known..]);
+        self.table.remember(&self.waiting[known..])
     }
 }
 
@@ -134,7 +134,7 @@ impl UpdatingWindowAggregate {
             return tell_each(open, batch, origins, window_values, &self.parameters).map(Some);
         }
         let slots = std::mem::take(&mut open.table.slots);
-        open.wait(&slots);
+        open.wait(&slots)?;
         open.table.slots = slots;
         open.table.count(batch.kinds());
         open.table.update(batch.rows())?;
@@ -326,7 +326,7 @@ impl Operator for UpdatingWindowAggregate {
             if self.firing(window).is_some() {
                 slots.into_iter().for_each(|slot| open.told[slot as usize] = true);
             } else {
-                open.wait(&slots);
+                open.wait(&slots)?;
             }
             self.windows.insert(window, open);
         }

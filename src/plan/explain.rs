@@ -230,8 +230,10 @@ fn calls(aggregates: &[AggregateCall], column: &dyn Fn(usize) -> String) -> Stri
         let arguments: Vec<String> = call.arguments.iter().map(|index| column(*index)).collect();
         let arguments = if arguments.is_empty() { "*".to_string() } else { arguments.join(", ") };
         let distinct = if call.distinct { "DISTINCT " } else { "" };
+        let order =
+            if call.order.is_empty() { String::new() } else { format!(" ORDER BY {}", sorted(&call.order, column)) };
         let filter = call.filter.map_or(String::new(), |index| format!(" FILTER {}", column(index)));
-        format!("{:?}({distinct}{arguments}){filter} AS {}", call.function, call.output.name())
+        format!("{:?}({distinct}{arguments}{order}){filter} AS {}", call.function, call.output.name())
     };
     aggregates.iter().map(one).collect::<Vec<_>>().join(", ")
 }

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use datafusion_expr::{AggregateUDF, ScalarUDF};
+
 use super::connectors::{ProgramTable, SessionConnectors};
 use super::describe::{self, ViewColumns};
 use super::engine::EngineInner;
@@ -11,7 +13,7 @@ use super::options::SessionOptions;
 use super::{alter, databases, show, tables};
 use crate::catalog::{Catalog, QualifiedName, Relation};
 use crate::error::{Error, ErrorKind, Result};
-use crate::functions::{FunctionContext, FunctionSet};
+use crate::functions::{FunctionContext, FunctionSet, ProgramFunctions};
 use crate::limits::STACK_BYTES;
 use crate::plan::stream::StreamGraph;
 use crate::plan::{self, Planner};
@@ -32,6 +34,7 @@ pub(super) struct State {
     pub(super) catalog: Catalog,
     pub(super) options: SessionOptions,
     pub(super) program_tables: HashMap<String, ProgramTable>,
+    pub(super) program_functions: ProgramFunctions,
     pub(super) jobs: Vec<Job>,
     /// How many jobs of each name there were: the second `INSERT INTO t` of a script is `t-2`, in every run.
     job_names: HashMap<String, usize>,
@@ -160,6 +163,33 @@ impl Session {
         state.catalog.create(&qualified, Relation::Table(Arc::new(definition)), false, false)?;
         state.program_tables.insert(qualified.object, table);
         Ok(())
+    }
+
+    /// Adds a scalar function of the program's own, to be called by its name and aliases in any statement that follows.
+    ///
+    /// # Errors
+    /// If a name is taken.
+    pub fn register_function(&self, function: ScalarUDF) -> Result<()> {
+        self.lock().program_functions.add_scalar(function)
+    }
+
+    /// Adds an aggregate function of the program's own. `evaluate` is called again and again and must leave the
+    /// accumulator as it is. Where rows are taken back, an accumulator with `supports_retract_batch` takes back any value
+    /// that came; for one without, the values of a group are kept and each result is computed from all of them.
+    ///
+    /// # Errors
+    /// If a name is taken.
+    pub fn register_aggregate(&self, function: AggregateUDF) -> Result<()> {
+        self.lock().program_functions.add_aggregate(function)
+    }
+
+    /// Adds a table function of the program's own: a function that gives an array, whose elements are the rows of
+    /// `LATERAL TABLE(f(x))`. Elements that are structs are rows of several columns.
+    ///
+    /// # Errors
+    /// If a name is taken.
+    pub fn register_table_function(&self, function: ScalarUDF) -> Result<()> {
+        self.lock().program_functions.add_table(function)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -334,7 +364,7 @@ impl Session {
             clock: Arc::new(move || clock.now_ms()),
             batch: state.options.batch()?,
         };
-        Ok(Arc::new(FunctionSet::new(context)))
+        Ok(Arc::new(FunctionSet::new(context).with_program(&state.program_functions)))
     }
 
     fn connectors(&self, state: &State) -> Arc<SessionConnectors> {

@@ -17,6 +17,7 @@ mod key_group;
 mod key_store;
 mod key_table;
 mod multiset;
+mod ordered_values;
 mod row_store;
 mod snapshot;
 mod sorted_rows;
@@ -28,6 +29,7 @@ pub use hash::hash_rows;
 pub use key_group::{KeyGroupRange, key_group};
 pub use key_table::KeyTable;
 pub use multiset::Multisets;
+pub use ordered_values::{OrderedColumn, OrderedValues};
 pub use row_store::RowStore;
 #[cfg(test)]
 pub use snapshot::KEY_GROUP_COLUMN;

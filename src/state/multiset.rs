@@ -1,6 +1,7 @@
 //! Counted values per group, in order: what DISTINCT, COLLECT and a retractable MIN or MAX remember.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, Int64Array};
@@ -87,6 +88,24 @@ impl<K: CodecKey> Multisets<K> {
     pub fn values(&self, slot: u32) -> impl Iterator<Item = (&K, i64)> {
         let present = self.groups[slot as usize].iter().filter(|(_, entry)| entry.count > 0);
         present.map(|(value, entry)| (value, entry.count))
+    }
+
+    /// The least value from `at` on, with its count.
+    pub fn at_or_after(&self, slot: u32, at: &K::View) -> Option<(&K, i64)> {
+        let mut from = self.groups[slot as usize].range::<K::View, _>((Bound::Included(at), Bound::Unbounded));
+        from.find(|(_, entry)| entry.count > 0).map(|(value, entry)| (value, entry.count))
+    }
+
+    /// The least value behind `at`, with its count.
+    pub fn after(&self, slot: u32, at: &K::View) -> Option<(&K, i64)> {
+        let mut from = self.groups[slot as usize].range::<K::View, _>((Bound::Excluded(at), Bound::Unbounded));
+        from.find(|(_, entry)| entry.count > 0).map(|(value, entry)| (value, entry.count))
+    }
+
+    /// The greatest value before `at`, with its count.
+    pub fn before(&self, slot: u32, at: &K::View) -> Option<(&K, i64)> {
+        let mut from = self.groups[slot as usize].range::<K::View, _>((Bound::Unbounded, Bound::Excluded(at)));
+        from.rfind(|(_, entry)| entry.count > 0).map(|(value, entry)| (value, entry.count))
     }
 
     /// The values of `from` become `into`'s too.

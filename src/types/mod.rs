@@ -16,7 +16,7 @@ mod sql_type;
 mod time_zone;
 mod window;
 
-pub use aggregate::{AggregateCall, AggregateFunction, Fraction, MiniBatch};
+pub use aggregate::{AggregateCall, AggregateFunction, Fraction, MiniBatch, ProgramAggregate};
 pub use cell::{CellFormat, RowFormat};
 pub use conflict::OnConflict;
 pub use frame::{Frame, FrameBound, FrameCall, FrameFunction, FrameUnits};

@@ -224,8 +224,11 @@ impl GroupTable {
     }
 
     /// Keeps the aggregates of slots that a bundle touches for the first time.
-    pub fn remember(&mut self, slots: &[u32]) {
-        self.calls.iter_mut().for_each(|call| call.accumulator.remember(slots));
+    ///
+    /// # Errors
+    /// If an aggregate fails on its data.
+    pub fn remember(&mut self, slots: &[u32]) -> Result<()> {
+        self.calls.iter_mut().try_for_each(|call| call.accumulator.remember(slots))
     }
 
     /// For each aggregate the values remembered and the values now, interleaved; marks slots where one differs.

@@ -92,7 +92,7 @@ pub(super) trait Accumulator: Send {
     /// Start afresh.
     fn clear(&mut self, slot: u32);
     /// See [`Kernel::merge`].
-    fn merge(&mut self, into: u32, from: u32);
+    fn merge(&mut self, into: u32, from: u32) -> Result<()>;
     /// Applies a batch.
     fn update(&mut self, slots: &[u32], actions: Option<&[Action]>, arguments: &[ArrayRef]) -> Result<()>;
     /// Applies a batch and gives the value before and after each row, interleaved; marks rows that made a difference.
@@ -104,7 +104,7 @@ pub(super) trait Accumulator: Send {
         changed: &mut [bool],
     ) -> Result<ArrayRef>;
     /// Keeps the values of slots that a bundle touches for the first time.
-    fn remember(&mut self, slots: &[u32]);
+    fn remember(&mut self, slots: &[u32]) -> Result<()>;
     /// The values remembered and the values now, interleaved; marks slots that differ. `slots` are those given to
     /// [`Accumulator::remember`] since the last call, in order.
     fn images(&mut self, slots: &[u32], changed: &mut [bool]) -> Result<ArrayRef>;
@@ -150,8 +150,9 @@ impl<K: Kernel> Accumulator for Driven<K> {
         self.kernel.clear(slot);
     }
 
-    fn merge(&mut self, into: u32, from: u32) {
+    fn merge(&mut self, into: u32, from: u32) -> Result<()> {
         self.kernel.merge(into, from);
+        Ok(())
     }
 
     fn update(&mut self, slots: &[u32], actions: Option<&[Action]>, arguments: &[ArrayRef]) -> Result<()> {
@@ -198,8 +199,9 @@ impl<K: Kernel> Accumulator for Driven<K> {
         self.build(images)
     }
 
-    fn remember(&mut self, slots: &[u32]) {
+    fn remember(&mut self, slots: &[u32]) -> Result<()> {
         self.before.extend(slots.iter().map(|slot| self.kernel.value(*slot)));
+        Ok(())
     }
 
     fn images(&mut self, slots: &[u32], changed: &mut [bool]) -> Result<ArrayRef> {

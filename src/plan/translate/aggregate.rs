@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion_common::{Column, DFSchema, DFSchemaRef, ScalarValue};
-use datafusion_expr::expr::{AggregateFunction as AggregateExpression, NullTreatment};
+use datafusion_expr::expr::{AggregateFunction as AggregateExpression, NullTreatment, Sort as SortExpr};
 use datafusion_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan};
 
 use super::calc::column_index;
@@ -18,7 +18,9 @@ use crate::plan::error::{span_in, unwrap};
 use crate::plan::expressions::call;
 use crate::plan::relations::constant_interval;
 use crate::plan::stream::{Distribution, Edge, NodeId, NodeKind, NodeParallelism, StateBound};
-use crate::types::{AggregateCall, AggregateFunction, WindowColumn, WindowSpec, WindowTime};
+use crate::types::{
+    AggregateCall, AggregateFunction, ProgramAggregate, SortColumn, WindowColumn, WindowSpec, WindowTime,
+};
 
 /// The columns an aggregation reads, computed once each before it.
 pub(super) struct Arguments<'a> {
@@ -353,7 +355,8 @@ impl Translation<'_> {
 
 /// Sessions merge, and then it is not known any more which of two values came first.
 fn refuse_arrival(aggregates: &[AggregateCall]) -> Result<()> {
-    let name = aggregates.iter().find_map(|call| match call.function {
+    let by_arrival = aggregates.iter().filter(|call| call.order.is_empty());
+    let name = by_arrival.into_iter().find_map(|call| match call.function {
         AggregateFunction::FirstValue => Some("FIRST_VALUE"),
         AggregateFunction::LastValue => Some("LAST_VALUE"),
         _ => None,
@@ -420,10 +423,15 @@ pub(super) fn aggregate_call(
         Expr::Alias(alias) => return aggregate_call(&alias.expr, field, arguments),
         other => return Err(Error::bug(format!("'{other}' stands among the aggregates"))),
     };
-    if !params.order_by.is_empty() {
-        return Err(Error::sql(format!("ORDER BY inside {} is not supported yet", func.name().to_uppercase())));
+    let function = match functions::is_program_aggregate(func) {
+        true => AggregateFunction::Program(ProgramAggregate(Arc::clone(func))),
+        false => aggregate_function(func.name(), &params.args)?,
+    };
+    if !params.order_by.is_empty() && matches!(function, AggregateFunction::Program(_)) {
+        return Err(Error::sql(format!("{} takes no ORDER BY", func.name().to_uppercase()))
+            .at(span_in(&params.order_by[0].expr))
+            .hint("leave it out: a function of the program's own sees rows in the order in which they come"));
     }
-    let function = aggregate_function(func.name(), &params.args)?;
     let read: Vec<&Expr> = match &function {
         AggregateFunction::ListAgg { .. } => params.args.iter().take(1).collect(),
         // The percentages are constants.
@@ -440,10 +448,18 @@ pub(super) fn aggregate_call(
         && params.args.iter().all(|argument| !argument.nullable(arguments.schema).unwrap_or(true));
     let columns =
         if counts_rows { Vec::new() } else { read.into_iter().map(|argument| arguments.column(argument)).collect() };
+    let ordered = params.order_by.iter().filter(|_| function.heeds_order());
+    let column = |sort: &SortExpr| SortColumn {
+        column: arguments.column(&sort.expr),
+        descending: !sort.asc,
+        nulls_first: sort.nulls_first,
+    };
+    let order = ordered.map(column).collect();
     Ok(AggregateCall {
         function,
         arguments: columns,
         distinct: params.distinct,
+        order,
         filter: filter.map(|filter| arguments.column(&filter)),
         monotone: false,
         output: Arc::clone(field),
@@ -453,11 +469,7 @@ pub(super) fn aggregate_call(
 fn aggregate_function(name: &str, arguments: &[Expr]) -> Result<AggregateFunction> {
     Ok(match name {
         "count" => AggregateFunction::Count,
-        "approx_count_distinct" => {
-            return Err(
-                Error::sql("APPROX_COUNT_DISTINCT is not supported over a stream").hint("COUNT(DISTINCT x) is exact")
-            );
-        }
+        "approx_count_distinct" => AggregateFunction::ApproximateCountDistinct,
         "sum" => AggregateFunction::Sum,
         "sum0" => AggregateFunction::SumZero,
         "avg" => AggregateFunction::Avg,

@@ -250,6 +250,7 @@ fn call(function: &WindowFunction, field: &FieldRef, arguments: &mut Arguments<'
             function,
             arguments: columns,
             distinct: false,
+            order: Vec::new(),
             filter: None,
             monotone: false,
             output: Arc::clone(&output),
