@@ -79,6 +79,11 @@ impl FunctionSet {
         self
     }
 
+    /// The names of the program's functions.
+    pub fn program_names(&self) -> &[String] {
+        &self.of_program
+    }
+
     /// Whether a call of this name in `FROM` gives rows.
     pub fn is_table(&self, name: &str) -> bool {
         self.table.contains(&name.to_lowercase())

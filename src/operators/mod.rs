@@ -31,6 +31,7 @@ mod interval_join;
 mod join;
 mod join_keys;
 mod keep_first;
+mod lifetimes;
 mod over;
 mod over_table;
 mod pairs;
@@ -54,6 +55,8 @@ mod window_rank;
 mod window_tables;
 mod window_updates;
 
+#[cfg(test)]
+mod state_tests;
 #[cfg(test)]
 mod testing;
 
@@ -152,9 +155,47 @@ pub trait Operator: Send {
         from.expect_empty()
     }
 
+    /// How much is remembered now; `None` for an operator that remembers nothing.
+    fn state_size(&self) -> Option<StateSize> {
+        None
+    }
+
+    /// Gives back the memory of what is gone. Called now and then, between other calls.
+    ///
+    /// # Errors
+    /// Only by a bug.
+    fn shrink(&mut self) -> Result<()> {
+        Ok(())
+    }
+
     /// Counts to show to people, e.g. late rows dropped; names are stable.
     fn counters(&self) -> Vec<(&'static str, u64)> {
         Vec::new()
+    }
+}
+
+/// How much an operator remembers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct StateSize {
+    /// Keys: of groups, partitions, windows' groups; of an operator that keeps rows, rows.
+    pub keys: u64,
+    /// Bytes in memory, more or less.
+    pub bytes: u64,
+}
+
+impl StateSize {
+    /// So many keys in so many bytes.
+    pub fn new(keys: usize, bytes: usize) -> StateSize {
+        StateSize { keys: keys as u64, bytes: bytes as u64 }
+    }
+}
+
+impl std::iter::Sum for StateSize {
+    fn sum<I: Iterator<Item = StateSize>>(sizes: I) -> StateSize {
+        sizes.fold(StateSize::default(), |all, size| StateSize {
+            keys: all.keys + size.keys,
+            bytes: all.bytes + size.bytes,
+        })
     }
 }
 

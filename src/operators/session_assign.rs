@@ -17,7 +17,7 @@ use super::event_time::timestamps;
 use super::progress::Progress;
 use super::sessions::{Closed, Sessions};
 use super::window::{Window, check, local_times};
-use super::{Operator, Output, Port, ProcessingTime};
+use super::{Operator, Output, Port, ProcessingTime, StateSize};
 use crate::changelog::{ChangeBatch, CheckpointId, Kind, Watermark};
 use crate::error::{Error, Result};
 use crate::limits::BATCH_ROWS;
@@ -226,6 +226,10 @@ impl Operator for SessionAssign {
         }
         self.sessions.finish_batch();
         Ok(())
+    }
+
+    fn state_size(&self) -> Option<StateSize> {
+        Some(StateSize::new(self.keys.len(), self.keys.bytes() + self.rows.bytes()))
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {

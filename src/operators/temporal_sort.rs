@@ -4,7 +4,7 @@ use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::SchemaRef;
 
 use super::event_time::{restore_watermark, row_times, save_watermark};
-use super::{Operator, Output, Port};
+use super::{Operator, Output, Port, StateSize};
 use crate::changelog::{ChangeBatch, CheckpointId, Watermark};
 use crate::error::Result;
 use crate::limits::BATCH_ROWS;
@@ -111,6 +111,10 @@ impl Operator for TemporalSort {
         let from = from.restrict(KeyGroupRange::ALL)?;
         self.watermark = restore_watermark(&from)?;
         self.rows.restore(ROWS, &mut self.keys, &from)
+    }
+
+    fn state_size(&self) -> Option<StateSize> {
+        Some(StateSize::new(self.rows.count(), self.rows.bytes()))
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {

@@ -15,7 +15,7 @@ use super::event_time::{milliseconds, restore_closed, restore_watermark, row_tim
 use super::join::JoinInput;
 use super::join_keys::{NONE, null_rows};
 use super::pairs::PairCondition;
-use super::{Operator, Output, Port};
+use super::{Operator, Output, Port, StateSize};
 use crate::changelog::{ChangeBatch, CheckpointId, Watermark};
 use crate::error::{Error, Result};
 use crate::limits::BATCH_ROWS;
@@ -284,6 +284,15 @@ impl Operator for WindowJoin {
                 self.open.entry(*end).or_default()[port].push(slot);
             }
         }
+        Ok(())
+    }
+
+    fn state_size(&self) -> Option<StateSize> {
+        Some(self.rows.iter().map(|rows| StateSize::new(rows.len(), rows.bytes())).sum())
+    }
+
+    fn shrink(&mut self) -> Result<()> {
+        self.rows.iter_mut().for_each(RowStore::shrink);
         Ok(())
     }
 

@@ -26,7 +26,7 @@ use super::progress::Progress;
 use super::window::{Window, check};
 use super::window_aggregate::WindowAggregateParameters;
 use super::window_tables::{Late, SavedTables, assign, pick, restore};
-use super::{Operator, Output, Port, ProcessingTime};
+use super::{Operator, Output, Port, ProcessingTime, StateSize};
 use crate::changelog::{ChangeBatch, CheckpointId, Kind, Watermark};
 use crate::error::{Error, Result};
 use crate::state::{Restored, Snapshot};
@@ -329,6 +329,19 @@ impl Operator for UpdatingWindowAggregate {
                 open.wait(&slots)?;
             }
             self.windows.insert(window, open);
+        }
+        Ok(())
+    }
+
+    fn state_size(&self) -> Option<StateSize> {
+        Some(self.windows.values().map(|open| open.table.size()).sum())
+    }
+
+    fn shrink(&mut self) -> Result<()> {
+        for open in self.windows.values_mut() {
+            if open.waiting.is_empty() && open.table.shrink()? {
+                (open.told, open.waits) = Default::default();
+            }
         }
         Ok(())
     }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use datafusion_expr::{AggregateUDF, ScalarUDF};
 
+use super::analyze::{self, Analysis, Running};
 use super::connectors::{ProgramTable, SessionConnectors};
 use super::describe::{self, ViewColumns};
 use super::engine::EngineInner;
@@ -16,7 +17,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{FunctionContext, FunctionSet, ProgramFunctions};
 use crate::limits::STACK_BYTES;
 use crate::plan::stream::StreamGraph;
-use crate::plan::{self, Planner};
+use crate::plan::{self, Planner, TableFacts};
 use crate::runtime::{self, JobConfig};
 use crate::sql::{self, ClientCommand, Insert, ObjectKind, Statement};
 
@@ -66,6 +67,13 @@ pub enum Outcome {
     Job(Job),
 }
 
+/// What came of a statement that has been started.
+enum Started {
+    Outcome(Outcome),
+    /// It runs, and its plan is shown at its end.
+    Analysis(Analysis),
+}
+
 impl Outcome {
     /// The job, if the statement started one.
     ///
@@ -104,7 +112,10 @@ impl Session {
     /// # Errors
     /// Whatever is wrong with it.
     pub async fn execute(&self, sql: &str) -> Result<Outcome> {
-        on_a_deep_stack(|| self.start(sql))?
+        match on_a_deep_stack(|| self.start(sql))?? {
+            Started::Outcome(outcome) => Ok(outcome),
+            Started::Analysis(analysis) => analysis.finish().await,
+        }
     }
 
     /// Runs a query.
@@ -198,11 +209,49 @@ impl Session {
     }
 
     /// Everything but waiting: what is planned is consistent with one state of the session.
-    fn start(&self, sql: &str) -> Result<Outcome> {
+    fn start(&self, sql: &str) -> Result<Started> {
         let parsed = sql::parse_statement(sql)?;
         let place = Some(parsed.span);
         // An error that knows no better place is at least one of this statement.
-        self.run(parsed.statement).map_err(|error| if error.kind() == ErrorKind::Sql { error.at(place) } else { error })
+        let started = match parsed.statement {
+            Statement::Explain { details, statement } if details.iter().any(|detail| detail == "ANALYZE") => {
+                self.analyze(*statement).map(Started::Analysis)
+            }
+            statement => self.run(statement).map(Started::Outcome),
+        };
+        started.map_err(|error| if error.kind() == ErrorKind::Sql { error.at(place) } else { error })
+    }
+
+    /// Starts a statement whose plan is shown with what its operators have done.
+    fn analyze(&self, statement: Statement) -> Result<Analysis> {
+        let mut state = self.lock();
+        let graph = self.plan_explained(&state, &statement)?;
+        let connectors = self.connectors(&state);
+        let facts = tables::ConnectorFacts { connectors: &connectors, context: self.context(&state)? };
+        analyze::require_bounded(&graph, |table| Ok(facts.source(table)?.bounded))?;
+        let inserts = match statement {
+            Statement::Insert(insert) => vec![*insert],
+            Statement::StatementSet(inserts) => inserts,
+            _ => Vec::new(),
+        };
+        let outcome = match inserts.as_slice() {
+            [] => self.run_query(&state, graph.clone())?,
+            inserts => self.run_inserts(&mut state, inserts)?,
+        };
+        let running = match outcome {
+            Outcome::Query(changes) => Running::Query(Box::new(changes)),
+            outcome => Running::Job(outcome.into_job()?),
+        };
+        Ok(Analysis { graph, running })
+    }
+
+    fn plan_explained(&self, state: &State, statement: &Statement) -> Result<StreamGraph> {
+        self.planner(state, |planner| match statement {
+            Statement::Query(query) => planner.query(query),
+            Statement::Insert(insert) => planner.inserts(std::slice::from_ref(insert.as_ref())),
+            Statement::StatementSet(inserts) => planner.inserts(inserts),
+            _ => Err(Error::sql("EXPLAIN takes a query, an INSERT or a statement set")),
+        })
     }
 
     fn run(&self, statement: Statement) -> Result<Outcome> {
@@ -292,12 +341,7 @@ impl Session {
     }
 
     fn explain(&self, state: &State, statement: Statement) -> Result<Outcome> {
-        let graph = self.planner(state, |planner| match statement {
-            Statement::Query(query) => planner.query(&query),
-            Statement::Insert(insert) => planner.inserts(std::slice::from_ref(&*insert)),
-            Statement::StatementSet(inserts) => planner.inserts(&inserts),
-            _ => Err(Error::sql("EXPLAIN takes a query, an INSERT or a statement set")),
-        })?;
+        let graph = self.plan_explained(state, &statement)?;
         show::text("result", std::iter::once(plan::explain(&graph)))
     }
 

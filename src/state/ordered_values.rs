@@ -11,7 +11,7 @@ use arrow::compute::SortOptions;
 use arrow::datatypes::{DataType, Field, FieldRef, Int64Type};
 use arrow::row::{RowConverter, Rows, SortField};
 
-use super::codec::{Codec, CodecKey};
+use super::codec::{Codec, CodecKey, shared_bytes};
 use super::key_table::KeyTable;
 use super::multiset::unfit;
 use super::snapshot::{Restored, TableDelta};
@@ -37,6 +37,9 @@ pub struct OrderedValues {
     key_fields: Vec<FieldRef>,
     groups: Vec<Group>,
     retractable: bool,
+    /// How many values there are, and their bytes with those of their sort keys.
+    count: usize,
+    value_bytes: usize,
     next: i64,
     /// Values that came or went since the last snapshot; recorded from the first one on.
     dirty: Vec<(u32, Position)>,
@@ -47,6 +50,10 @@ pub struct OrderedValues {
 pub struct OrderedColumn {
     values: Rows,
     keys: Rows,
+}
+
+fn bytes_of(position: &Position, value: &Bytes) -> usize {
+    shared_bytes(&position.key) + shared_bytes(value)
 }
 
 impl OrderedValues {
@@ -61,13 +68,15 @@ impl OrderedValues {
         let fields = order.iter().enumerate();
         let key_fields =
             fields.map(|(index, (data_type, _))| Field::new(format!("order_{index}"), data_type.clone(), true));
-        let (groups, dirty) = Default::default();
+        let (groups, count, value_bytes, dirty) = Default::default();
         Ok(OrderedValues {
             codec: Codec::new(values)?,
             keys,
             key_fields: key_fields.map(Arc::new).collect(),
             groups,
             retractable,
+            count,
+            value_bytes,
             next: 0,
             dirty,
             tracking: false,
@@ -94,6 +103,14 @@ impl OrderedValues {
         }
     }
 
+    /// Bytes in use, more or less: trees have some room.
+    pub fn bytes(&self) -> usize {
+        let place = size_of::<(Position, Bytes)>() * if self.retractable { 2 } else { 1 };
+        let groups = self.groups.capacity() * size_of::<Group>();
+        let changes = self.dirty.capacity() * size_of::<(u32, Position)>();
+        groups + self.count * (place + place / 2) + self.value_bytes + changes
+    }
+
     /// The value of a row arrives.
     pub fn push(&mut self, slot: u32, column: &OrderedColumn, row: usize) {
         let position = Position { key: column.keys.row(row).data().into(), sequence: self.next };
@@ -105,6 +122,8 @@ impl OrderedValues {
     }
 
     fn insert(&mut self, slot: u32, position: Position, value: Bytes) {
+        self.count += 1;
+        self.value_bytes += bytes_of(&position, &value);
         let group = &mut self.groups[slot as usize];
         if self.retractable {
             group.by_value.insert((Arc::clone(&position.key), Arc::clone(&value), position.sequence));
@@ -125,6 +144,8 @@ impl OrderedValues {
         group.by_value.remove(&found);
         let position = Position { key: found.0, sequence: found.2 };
         group.values.remove(&position);
+        self.count -= 1;
+        self.value_bytes -= bytes_of(&position, &found.1);
         if self.tracking {
             self.dirty.push((slot, position));
         }
@@ -151,9 +172,10 @@ impl OrderedValues {
         let group = &mut self.groups[slot as usize];
         while group.values.len() > 1 {
             let gone = if last { group.values.pop_first() } else { group.values.pop_last() };
-            if let Some((position, _)) = gone
-                && self.tracking
-            {
+            let Some((position, value)) = gone else { return };
+            self.count -= 1;
+            self.value_bytes -= bytes_of(&position, &value);
+            if self.tracking {
                 self.dirty.push((slot, position));
             }
         }
@@ -161,7 +183,7 @@ impl OrderedValues {
 
     /// The values of `from` become `into`'s.
     pub fn merge(&mut self, into: u32, from: u32) {
-        let group = std::mem::take(&mut self.groups[from as usize]);
+        let group = self.take(from);
         for (position, value) in group.values {
             if self.tracking {
                 self.dirty.extend([(from, position.clone()), (into, position.clone())]);
@@ -170,9 +192,16 @@ impl OrderedValues {
         }
     }
 
+    fn take(&mut self, slot: u32) -> Group {
+        let group = std::mem::take(&mut self.groups[slot as usize]);
+        self.count -= group.values.len();
+        self.value_bytes -= group.values.iter().map(|(position, value)| bytes_of(position, value)).sum::<usize>();
+        group
+    }
+
     /// Forgets the values of a slot.
     pub fn clear(&mut self, slot: u32) {
-        let group = std::mem::take(&mut self.groups[slot as usize]);
+        let group = self.take(slot);
         if self.tracking {
             self.dirty.extend(group.values.into_keys().map(|position| (slot, position)));
         }
@@ -268,6 +297,8 @@ impl OrderedValues {
     fn remove(&mut self, slot: u32, position: Position) {
         let group = &mut self.groups[slot as usize];
         if let Some(value) = group.values.remove(&position) {
+            self.count -= 1;
+            self.value_bytes -= bytes_of(&position, &value);
             group.by_value.remove(&(position.key, value, position.sequence));
         }
     }

@@ -17,6 +17,7 @@ use crate::types::{AggregateCall, AggregateFunction};
 trait Gate: Send {
     fn grow(&mut self, slots: usize);
     fn clear(&mut self, slot: u32);
+    fn bytes(&self) -> usize;
     fn pass(&mut self, slots: &[u32], actions: &mut [Action], argument: &ArrayRef) -> Result<()>;
     /// Moves the values of `from` to `into` and gives those that `into` did not have.
     fn merge(&mut self, into: u32, from: u32) -> Result<ArrayRef>;
@@ -31,6 +32,10 @@ impl<K: CodecKey> Gate for Multisets<K> {
 
     fn clear(&mut self, slot: u32) {
         Multisets::clear(self, slot);
+    }
+
+    fn bytes(&self) -> usize {
+        Multisets::bytes(self)
     }
 
     fn pass(&mut self, slots: &[u32], actions: &mut [Action], argument: &ArrayRef) -> Result<()> {
@@ -151,6 +156,11 @@ impl Call {
         if let Some(gate) = &mut self.gate {
             gate.clear(slot);
         }
+    }
+
+    /// Bytes in use, more or less.
+    pub(super) fn bytes(&self) -> usize {
+        self.accumulator.bytes() + self.gate.as_ref().map_or(0, |gate| gate.bytes())
     }
 
     /// What `from` has seen counts as seen by `into` too; `from` starts afresh.

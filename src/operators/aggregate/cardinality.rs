@@ -244,6 +244,15 @@ impl Kernel for Cardinality {
         self.groups[slot as usize].count()
     }
 
+    fn bytes(&self) -> usize {
+        let of = |seen: &Seen| match seen {
+            Seen::Nothing => 0,
+            Seen::Hashes(hashes) => hashes.capacity() * size_of::<u64>(),
+            Seen::Sketch(_) => size_of::<Sketch>() + REGISTERS,
+        };
+        self.groups.capacity() * size_of::<Seen>() + self.groups.iter().map(of).sum::<usize>()
+    }
+
     fn build(&self, values: Vec<i64>) -> Result<ArrayRef> {
         Ok(Arc::new(Int64Array::from(values)))
     }

@@ -81,6 +81,10 @@ impl<K: CodecKey> Kernel for Extreme<K> {
         extreme(&self.values, slot, self.greatest)
     }
 
+    fn bytes(&self) -> usize {
+        self.values.bytes()
+    }
+
     fn build(&self, values: Vec<Option<K>>) -> Result<ArrayRef> {
         self.values.codec().decode(&values)
     }
@@ -217,6 +221,10 @@ impl<K: CodecKey> Kernel for Collect<K> {
         multiset(&self.values, slot)
     }
 
+    fn bytes(&self) -> usize {
+        self.values.bytes()
+    }
+
     fn build(&self, values: Vec<Vec<(K, i64)>>) -> Result<ArrayRef> {
         match &self.counted {
             Counted::Map(output) => self.map(values, output),
@@ -318,6 +326,10 @@ impl Kernel for Arrived {
 
     fn value(&self, slot: u32) -> Vec<Arc<[u8]>> {
         arranged_values(&self.values, &self.arranged, slot)
+    }
+
+    fn bytes(&self) -> usize {
+        self.values.bytes()
     }
 
     fn build(&self, values: Vec<Vec<Arc<[u8]>>>) -> Result<ArrayRef> {

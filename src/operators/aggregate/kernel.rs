@@ -60,6 +60,8 @@ pub(super) trait Kernel: Send {
     fn merge(&mut self, into: u32, from: u32);
     /// The value now.
     fn value(&self, slot: u32) -> Self::Value;
+    /// Bytes in use, more or less.
+    fn bytes(&self) -> usize;
     /// Values as a column.
     fn build(&self, values: Vec<Self::Value>) -> Result<ArrayRef>;
 
@@ -110,6 +112,8 @@ pub(super) trait Accumulator: Send {
     fn images(&mut self, slots: &[u32], changed: &mut [bool]) -> Result<ArrayRef>;
     /// The values now.
     fn evaluate(&self, slots: &[u32]) -> Result<ArrayRef>;
+    /// See [`Kernel::bytes`].
+    fn bytes(&self) -> usize;
     /// See [`Kernel::state_fields`].
     fn state_fields(&self) -> Vec<FieldRef>;
     /// See [`Kernel::save`].
@@ -220,6 +224,10 @@ impl<K: Kernel> Accumulator for Driven<K> {
 
     fn evaluate(&self, slots: &[u32]) -> Result<ArrayRef> {
         self.build(slots.iter().map(|slot| self.kernel.value(*slot)).collect())
+    }
+
+    fn bytes(&self) -> usize {
+        self.kernel.bytes() + self.before.capacity() * size_of::<K::Value>()
     }
 
     fn state_fields(&self) -> Vec<FieldRef> {

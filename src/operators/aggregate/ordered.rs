@@ -126,6 +126,10 @@ impl Kernel for Ordered {
         self.of.value(&self.values, slot)
     }
 
+    fn bytes(&self) -> usize {
+        self.values.bytes()
+    }
+
     fn build(&self, values: Vec<Vec<Arc<[u8]>>>) -> Result<ArrayRef> {
         arrange(values, &self.of.arranged, self.values.codec())
     }

@@ -206,6 +206,11 @@ impl Kernel for Percentile {
         self.places.value(&self.values, slot)
     }
 
+    fn bytes(&self) -> usize {
+        let cursors = self.places.cursors.capacity() * size_of::<Cursor>();
+        self.values.bytes() + self.places.totals.capacity() * size_of::<i64>() + cursors
+    }
+
     fn build(&self, values: Vec<Vec<u64>>) -> Result<ArrayRef> {
         if !self.list {
             let numbers = values.iter().map(|found| found.first().map(|bits| f64::from_bits(*bits)));

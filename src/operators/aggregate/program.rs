@@ -317,6 +317,15 @@ impl Accumulator for Program {
         self.column(slots.iter().map(|slot| self.evaluate_slot(*slot)).collect::<Result<_>>()?)
     }
 
+    fn bytes(&self) -> usize {
+        let of = |place: &RefCell<Option<Box<dyn ProgramAccumulator>>>| {
+            place.borrow().as_ref().map_or(0, |accumulator| accumulator.size())
+        };
+        let slot = size_of::<RefCell<Option<Box<dyn ProgramAccumulator>>>>() + size_of::<Option<ScalarValue>>();
+        let values = self.values.as_ref().map_or(0, Arrivals::bytes);
+        self.accumulators.len() * slot + self.accumulators.iter().map(of).sum::<usize>() + values
+    }
+
     fn state_fields(&self) -> Vec<FieldRef> {
         self.state_fields.clone()
     }

@@ -17,6 +17,7 @@ use crate::functions;
 use crate::plan::error::{span_in, unwrap};
 use crate::plan::expressions::call;
 use crate::plan::relations::constant_interval;
+use crate::plan::state_ttl::of_input;
 use crate::plan::stream::{Distribution, Edge, NodeId, NodeKind, NodeParallelism, StateBound};
 use crate::types::{
     AggregateCall, AggregateFunction, ProgramAggregate, SortColumn, WindowColumn, WindowSpec, WindowTime,
@@ -95,7 +96,8 @@ impl Translation<'_> {
             return Ok(node);
         }
         let keys = (0..input.schema().fields().len()).collect();
-        self.group(node, keys, Vec::new(), Arc::clone(input.schema().inner()))
+        let ttl_ms = self.ttl_of(input.schema());
+        self.group(node, keys, Vec::new(), Arc::clone(input.schema().inner()), ttl_ms)
     }
 
     pub(super) fn aggregate(&mut self, aggregate: &Aggregate) -> Result<NodeId> {
@@ -127,7 +129,8 @@ impl Translation<'_> {
             None => {
                 let keys = parts.iter().filter_map(GroupPart::key).collect();
                 let times = self.extreme_times(prepared, parts.len(), &calls);
-                let node = self.group(prepared, keys, calls, Arc::clone(aggregate.schema.inner()))?;
+                let ttl_ms = self.ttl_of(schema);
+                let node = self.group(prepared, keys, calls, Arc::clone(aggregate.schema.inner()), ttl_ms)?;
                 self.windows.entry(node).or_default().derived = times;
                 Ok(node)
             }
@@ -217,6 +220,7 @@ impl Translation<'_> {
         keys: Vec<usize>,
         mut aggregates: Vec<AggregateCall>,
         schema: SchemaRef,
+        ttl_ms: u64,
     ) -> Result<NodeId> {
         let append_only_input = self.node(input).mode.is_append_only();
         let motions = self.judge_calls(input, &keys, &mut aggregates);
@@ -227,12 +231,9 @@ impl Translation<'_> {
             (false, _) => ChangelogMode::RETRACT,
         };
         facts.upsert_key = Some((0..keys.len()).collect());
-        facts.state = match (keys.is_empty(), self.settings.ttl_ms) {
-            (true, _) => StateBound::Bounded("one row".into()),
-            (false, 0) => {
-                StateBound::Unbounded("one entry a key, for ever; SET 'table.exec.state.ttl' would bound it".into())
-            }
-            (false, ttl) => StateBound::Bounded(format!("keys idle for {ttl} ms expire")),
+        facts.state = match keys.is_empty() {
+            true => StateBound::Bounded("one row".into()),
+            false => bound_by_idleness("one entry a key", "keys", ttl_ms),
         };
         let edge = self.keyed_edge(input, &keys, &mut facts);
         let kind = NodeKind::GroupAggregate {
@@ -241,7 +242,7 @@ impl Translation<'_> {
             append_only_input,
             emit_update_before: true,
             mini_batch: self.settings.mini_batch,
-            ttl_ms: self.settings.ttl_ms,
+            ttl_ms,
         };
         let node = self.add(kind, vec![edge], facts);
         self.motions.insert(node, motions);
@@ -344,12 +345,29 @@ impl Translation<'_> {
         Ok(id)
     }
 
+    /// What bounds state that only time to live bounds: `kept` for ever, unless idle `entries` expire.
+    pub(super) fn bound_by_idleness(&self, kept: &str, entries: &str) -> StateBound {
+        bound_by_idleness(kept, entries, self.settings.ttl_ms)
+    }
+
+    /// How long the state of an input's rows is kept.
+    pub(super) fn ttl_of(&self, input: &DFSchema) -> u64 {
+        of_input(&self.state_ttl, input).unwrap_or(self.settings.ttl_ms)
+    }
+
     pub(super) fn keyed_edge(&self, input: NodeId, keys: &[usize], facts: &mut Facts) -> Edge {
         if keys.is_empty() {
             facts.parallelism = NodeParallelism::Single;
             return Edge { from: input, distribution: Distribution::Single };
         }
         Edge { from: input, distribution: Distribution::Hash(keys.to_vec()) }
+    }
+}
+
+fn bound_by_idleness(kept: &str, entries: &str, ttl_ms: u64) -> StateBound {
+    match ttl_ms {
+        0 => StateBound::Unbounded(format!("{kept}, for ever; SET 'table.exec.state.ttl' would bound it")),
+        ttl => StateBound::Bounded(format!("{kept}; {entries} idle for {ttl} ms expire")),
     }
 }
 
