@@ -183,7 +183,7 @@ pub use types::{CellFormat, RowFormat, SqlType, TimeZone};
 ///     }
 ///     Ok::<_, ebbflow::Error>(lines)
 /// })?;
-/// assert_eq!(lines, ["+I[1, to]", "+I[1, be]", "+I[2, NULL]"]);
+/// assert_eq!(lines, ["+I[1, to]", "+I[1, be]", "+I[2, <NULL>]"]);
 /// # Ok(())
 /// # }
 /// ```
