@@ -42,6 +42,13 @@ fn main() -> Result<()> {
                    FROM TABLE(SESSION(TABLE clicks PARTITION BY k, DESCRIPTOR(ts), INTERVAL '0.2' SECOND)) \
                    GROUP BY k, window_start, window_end";
     measure(&engine, &arguments, "session, 1000 keys", 1_000, EVERY_CHANGE, session)?;
+    let top = "SELECT k, v FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY v DESC) AS rn FROM clicks) \
+               WHERE rn <= 10";
+    measure(&engine, &arguments, "top 10 of each key, 1000000 keys", 1_000_000, EVERY_CHANGE, top)?;
+    let distinct = "SELECT k, COUNT(DISTINCT MOD(v, 100)) FROM clicks GROUP BY k";
+    measure(&engine, &arguments, "count distinct, 100 values a key, 10000 keys", 10_000, EVERY_CHANGE, distinct)?;
+    let about = "SELECT k, APPROX_COUNT_DISTINCT(v) FROM clicks GROUP BY k";
+    measure(&engine, &arguments, "about how many distinct, 10000 keys", 10_000, EVERY_CHANGE, about)?;
     let calc = "SELECT k, v * 2 FROM clicks WHERE v > 500";
     measure(&engine, &arguments, "filter and project", 1_000, EVERY_CHANGE, calc)?;
     for (emission, options) in [("every change", EVERY_CHANGE), ("mini-batch", MINI_BATCH)] {

@@ -102,6 +102,169 @@ pub use session::{
 };
 pub use types::{CellFormat, RowFormat, SqlType, TimeZone};
 
+/// What a program implements to bring functions of its own: see [`Session::register_function`],
+/// [`Session::register_aggregate`] and [`Session::register_table_function`]. The traits are DataFusion's.
+///
+/// A scalar function works on whole columns:
+///
+/// ```
+/// use std::sync::Arc;
+/// use arrow::array::{Array, ArrayRef, AsArray, Int64Array};
+/// use arrow::datatypes::{DataType, Int64Type};
+/// use ebbflow::Engine;
+/// use ebbflow::function::{ColumnarValue, Volatility, create_udf};
+///
+/// # fn main() -> ebbflow::Result<()> {
+/// let double = create_udf(
+///     "double_of",
+///     vec![DataType::Int64],
+///     DataType::Int64,
+///     Volatility::Immutable,
+///     Arc::new(|arguments: &[ColumnarValue]| {
+///         let arrays = ColumnarValue::values_to_arrays(arguments)?;
+///         let doubled: Int64Array = arrays[0].as_primitive::<Int64Type>().unary(|n| n * 2);
+///         Ok(ColumnarValue::Array(Arc::new(doubled)))
+///     }),
+/// );
+/// let engine = Engine::builder().parallelism(1).build()?;
+/// let session = engine.session();
+/// session.register_function(double)?;
+/// let lines = engine.block_on(async {
+///     let mut changes = session.query("SELECT double_of(x) FROM (VALUES (1), (21)) AS t(x)").await?;
+///     let mut lines = Vec::new();
+///     while let Some(batch) = changes.next().await {
+///         lines.extend(changes.lines(&batch?)?);
+///     }
+///     Ok::<_, ebbflow::Error>(lines)
+/// })?;
+/// assert_eq!(lines, ["+I[2]", "+I[42]"]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// A table function gives an array a row; `LATERAL TABLE(f(x))` has its elements as rows:
+///
+/// ```
+/// use std::sync::Arc;
+/// use arrow::array::{AsArray, ListBuilder, StringBuilder};
+/// use arrow::datatypes::{DataType, Field};
+/// use ebbflow::Engine;
+/// use ebbflow::function::{ColumnarValue, Volatility, create_udf};
+///
+/// # fn main() -> ebbflow::Result<()> {
+/// let words = create_udf(
+///     "words",
+///     vec![DataType::Utf8],
+///     DataType::List(Arc::new(Field::new("item", DataType::Utf8, true))),
+///     Volatility::Immutable,
+///     Arc::new(|arguments: &[ColumnarValue]| {
+///         let arrays = ColumnarValue::values_to_arrays(arguments)?;
+///         let mut lists = ListBuilder::new(StringBuilder::new());
+///         for text in arrays[0].as_string::<i32>() {
+///             text.unwrap_or_default().split_whitespace().for_each(|word| lists.values().append_value(word));
+///             lists.append(true);
+///         }
+///         Ok(ColumnarValue::Array(Arc::new(lists.finish())))
+///     }),
+/// );
+/// let engine = Engine::builder().parallelism(1).build()?;
+/// let session = engine.session();
+/// session.register_table_function(words)?;
+/// let lines = engine.block_on(async {
+///     let mut changes = session
+///         .query(
+///             "SELECT id, word FROM (VALUES (1, 'to be'), (2, '')) AS t(id, line)
+///              LEFT JOIN LATERAL TABLE(words(line)) AS w(word) ON TRUE",
+///         )
+///         .await?;
+///     let mut lines = Vec::new();
+///     while let Some(batch) = changes.next().await {
+///         lines.extend(changes.lines(&batch?)?);
+///     }
+///     Ok::<_, ebbflow::Error>(lines)
+/// })?;
+/// assert_eq!(lines, ["+I[1, to]", "+I[1, be]", "+I[2, <NULL>]"]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// An aggregate function keeps an accumulator a group. This one can take a value back, so rows that are taken back cost no
+/// more than rows that come:
+///
+/// ```
+/// use std::sync::Arc;
+/// use arrow::array::{ArrayRef, AsArray};
+/// use arrow::datatypes::{DataType, Int64Type};
+/// use ebbflow::Engine;
+/// use ebbflow::function::{Accumulator, FunctionResult, ScalarValue, Volatility, create_udaf};
+///
+/// /// The bits of all values, one flipped by each.
+/// #[derive(Debug, Default)]
+/// struct Parity(i64);
+///
+/// impl Accumulator for Parity {
+///     fn update_batch(&mut self, values: &[ArrayRef]) -> FunctionResult<()> {
+///         values[0].as_primitive::<Int64Type>().iter().flatten().for_each(|value| self.0 ^= value);
+///         Ok(())
+///     }
+///     fn retract_batch(&mut self, values: &[ArrayRef]) -> FunctionResult<()> {
+///         self.update_batch(values)
+///     }
+///     fn supports_retract_batch(&self) -> bool {
+///         true
+///     }
+///     fn evaluate(&mut self) -> FunctionResult<ScalarValue> {
+///         Ok(ScalarValue::Int64(Some(self.0)))
+///     }
+///     fn state(&mut self) -> FunctionResult<Vec<ScalarValue>> {
+///         Ok(vec![self.evaluate()?])
+///     }
+///     fn merge_batch(&mut self, states: &[ArrayRef]) -> FunctionResult<()> {
+///         self.update_batch(states)
+///     }
+///     fn size(&self) -> usize {
+///         size_of::<Parity>()
+///     }
+/// }
+///
+/// # fn main() -> ebbflow::Result<()> {
+/// let parity = create_udaf(
+///     "parity",
+///     vec![DataType::Int64],
+///     Arc::new(DataType::Int64),
+///     Volatility::Immutable,
+///     Arc::new(|_| Ok(Box::<Parity>::default())),
+///     Arc::new(vec![DataType::Int64]),
+/// );
+/// let engine = Engine::builder().parallelism(1).build()?;
+/// let session = engine.session();
+/// session.register_aggregate(parity)?;
+/// let lines = engine.block_on(async {
+///     let mut changes = session
+///         .query(
+///             "SELECT parity(n) FROM (SELECT k, COUNT(*) AS n FROM (VALUES ('a'), ('b'), ('a')) AS t(k) GROUP BY k)",
+///         )
+///         .await?;
+///     let mut lines = Vec::new();
+///     while let Some(batch) = changes.next().await {
+///         lines.extend(changes.lines(&batch?)?);
+///     }
+///     Ok::<_, ebbflow::Error>(lines)
+/// })?;
+/// // 1, then 1 ^ 1; the first count goes (1), and comes again as 2: 1 ^ 2.
+/// assert_eq!(lines, ["+I[1]", "-U[1]", "+U[0]", "-U[0]", "+U[1]", "-U[1]", "+U[3]"]);
+/// # Ok(())
+/// # }
+/// ```
+pub mod function {
+    pub use datafusion_common::{Result as FunctionResult, ScalarValue};
+    pub use datafusion_expr::function::{AccumulatorArgs, StateFieldsArgs};
+    pub use datafusion_expr::{
+        Accumulator, AggregateUDF, AggregateUDFImpl, ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
+        Signature, TypeSignature, Volatility, create_udaf, create_udf,
+    };
+}
+
 /// What a program implements to bring tables of its own: see [`ProgramTable::source`] and [`ProgramTable::sink`].
 pub mod connector {
     pub use crate::connectors::{

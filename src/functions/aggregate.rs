@@ -67,6 +67,11 @@ pub fn aggregate_functions() -> Vec<Arc<AggregateUDF>> {
     FUNCTIONS.into_iter().map(build).collect()
 }
 
+/// Whether a function is the program's own, and not one of ours.
+pub fn is_program_aggregate(function: &AggregateUDF) -> bool {
+    !names().any(|name| name == function.name())
+}
+
 /// Their names.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     FUNCTIONS.iter().map(|(name, ..)| *name)

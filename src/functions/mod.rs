@@ -25,6 +25,7 @@ mod json;
 mod math;
 mod parameter;
 mod pattern;
+mod program;
 mod set;
 mod string;
 mod temporal;
@@ -41,12 +42,13 @@ use std::sync::Arc;
 
 use datafusion_expr::ScalarUDF;
 
-pub use aggregate::aggregate_functions;
+pub use aggregate::{aggregate_functions, is_program_aggregate};
 pub use arithmetic::{ArithmeticOperator, arithmetic, arithmetic_function, arithmetic_type};
 pub use cast::{cast_function, declare_function};
 pub use comparison::comparison;
 pub use enforce::{NOT_NULL, not_null};
 pub use function::FunctionContext;
+pub use program::ProgramFunctions;
 pub use set::{FunctionSet, assignable};
 pub use typing::{common_type, comparison_type};
 pub use window::pack_window;

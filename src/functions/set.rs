@@ -1,6 +1,6 @@
 //! The functions a session knows, by name, and the casts that go with its time zone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -8,7 +8,10 @@ use arrow::datatypes::Field;
 use datafusion_expr::{AggregateUDF, ScalarUDF, Volatility, WindowUDF};
 
 use super::cast::cast_into;
-use super::{FunctionContext, aggregate_functions, cast_function, function_names, scalar_functions, window_functions};
+use super::{
+    FunctionContext, ProgramFunctions, aggregate_functions, cast_function, function_names, scalar_functions,
+    window_functions,
+};
 use crate::error::Result;
 use crate::types::SqlType;
 
@@ -17,6 +20,10 @@ pub struct FunctionSet {
     scalar: BTreeMap<String, Arc<ScalarUDF>>,
     aggregate: BTreeMap<String, Arc<AggregateUDF>>,
     window: BTreeMap<String, Arc<WindowUDF>>,
+    /// Names of scalar functions whose arrays stand for rows.
+    table: BTreeSet<String>,
+    /// What a person may write beside the built-in functions.
+    of_program: Vec<String>,
     context: FunctionContext,
     extensions: bool,
 }
@@ -40,7 +47,48 @@ impl FunctionSet {
         add_further(&mut scalar);
         let aggregate = aggregate_functions().into_iter().map(|function| (function.name().to_lowercase(), function));
         let window = window_functions().into_iter().map(|function| (function.name().to_string(), function));
-        FunctionSet { scalar, aggregate: aggregate.collect(), window: window.collect(), context, extensions: false }
+        FunctionSet {
+            scalar,
+            aggregate: aggregate.collect(),
+            window: window.collect(),
+            table: BTreeSet::new(),
+            of_program: Vec::new(),
+            context,
+            extensions: false,
+        }
+    }
+
+    /// With the functions of a program.
+    #[must_use]
+    pub fn with_program(mut self, program: &ProgramFunctions) -> FunctionSet {
+        let names = |name: &str, aliases: &[String]| {
+            let all = std::iter::once(name).chain(aliases.iter().map(String::as_str));
+            all.map(str::to_lowercase).collect::<Vec<_>>()
+        };
+        for function in program.scalar.iter().chain(&program.table) {
+            for name in names(function.name(), function.aliases()) {
+                self.scalar.insert(name, Arc::clone(function));
+            }
+            self.of_program.push(function.name().to_lowercase());
+        }
+        for function in &program.aggregate {
+            for name in names(function.name(), function.aliases()) {
+                self.aggregate.insert(name, Arc::clone(function));
+            }
+            self.of_program.push(function.name().to_lowercase());
+        }
+        self.table.extend(program.table.iter().flat_map(|function| names(function.name(), function.aliases())));
+        self
+    }
+
+    /// The names of the program's functions.
+    pub fn program_names(&self) -> &[String] {
+        &self.of_program
+    }
+
+    /// Whether a call of this name in `FROM` gives rows.
+    pub fn is_table(&self, name: &str) -> bool {
+        self.table.contains(&name.to_lowercase())
     }
 
     /// The same for a session that answers SQL which Flink refuses (`table.sql.extensions`), or not.
@@ -83,7 +131,10 @@ impl FunctionSet {
 
     /// Names to show: what a person may write.
     pub fn names(&self) -> Vec<String> {
-        function_names()
+        let mut names = function_names();
+        names.extend(self.of_program.iter().cloned());
+        names.sort_unstable();
+        names
     }
 
     /// Every name that binds to a scalar function.

@@ -7,7 +7,8 @@ use arrow::datatypes::{Field, FieldRef, SchemaRef};
 use arrow::row::{RowConverter, SortField};
 
 use super::images::Images;
-use super::{Operator, Output, Port};
+use super::lifetimes::Lifetimes;
+use super::{Operator, Output, Port, ProcessingTime, StateSize};
 use crate::changelog::{ChangeBatch, CheckpointId, Kind};
 use crate::error::{Error, Result};
 use crate::state::{KeyGroupRange, KeyTable, Restored, Snapshot};
@@ -30,6 +31,7 @@ pub struct ChangelogNormalize {
     /// By slot: the last row of the key.
     rows: Vec<Row>,
     converter: RowConverter,
+    lifetimes: Lifetimes,
     saved: bool,
     unmatched: u64,
     key_groups: KeyGroupRange,
@@ -44,6 +46,7 @@ impl ChangelogNormalize {
         input: SchemaRef,
         key: Vec<usize>,
         emit_update_before: bool,
+        ttl_ms: u64,
         key_groups: KeyGroupRange,
     ) -> Result<ChangelogNormalize> {
         let fields = key.iter().map(|column| Arc::clone(&input.fields()[*column])).collect();
@@ -55,6 +58,7 @@ impl ChangelogNormalize {
             key,
             emit_update_before,
             rows: Vec::new(),
+            lifetimes: Lifetimes::new("lifetimes", ttl_ms),
             saved: false,
             unmatched: 0,
             key_groups,
@@ -88,6 +92,12 @@ impl Operator for ChangelogNormalize {
         self.keys.slots_of(&self.key_arrays(batch.rows()), batch.len(), &mut slots)?;
         self.keys.touch(&slots);
         self.rows.resize(self.keys.capacity().max(self.rows.len()), None);
+        for slot in &slots {
+            if self.lifetimes.is_expired(*slot) {
+                self.rows[*slot as usize] = None;
+            }
+            self.lifetimes.write(*slot);
+        }
         let encoded = self.converter.convert_columns(batch.rows().columns())?;
         let mut images = Images::with_capacity(batch.len());
         let mut values: Vec<Row> = Vec::with_capacity(batch.len() * 2);
@@ -127,8 +137,19 @@ impl Operator for ChangelogNormalize {
         Ok(())
     }
 
+    fn on_clock(&mut self, now: ProcessingTime, _out: &mut Output) -> Result<()> {
+        if self.lifetimes.advance(now) {
+            for slot in self.lifetimes.expired(&self.keys) {
+                self.rows[slot as usize] = None;
+                self.keys.remove(slot);
+            }
+        }
+        Ok(())
+    }
+
     fn snapshot(&mut self, _at: CheckpointId) -> Result<Snapshot> {
         let base = !std::mem::replace(&mut self.saved, true);
+        let lifetimes = self.lifetimes.snapshot(&mut self.keys, base)?;
         let changed = self.keys.changed(base);
         let rows: Vec<Row> = changed.upserts.iter().map(|slot| self.rows[*slot as usize].clone()).collect();
         let any = rows.first().cloned().flatten();
@@ -136,7 +157,8 @@ impl Operator for ChangelogNormalize {
         let upserts = self.keys.rows(&changed.upserts, columns)?;
         let deletes = self.keys.rows(&changed.deletes, Vec::new())?;
         self.keys.finish_snapshot();
-        Ok(Snapshot { tables: vec![self.keys.delta(ROWS, base, 0, upserts, deletes)?] })
+        let rows = self.keys.delta(ROWS, base, 0, upserts, deletes)?;
+        Ok(Snapshot { tables: std::iter::once(rows).chain(lifetimes).collect() })
     }
 
     fn restore(&mut self, from: Restored) -> Result<()> {
@@ -166,6 +188,20 @@ impl Operator for ChangelogNormalize {
                 }
             }
         }
+        self.lifetimes.restore(&mut self.keys, &from)
+    }
+
+    fn state_size(&self) -> Option<StateSize> {
+        let rows: usize = self.rows.iter().flatten().map(|row| row.len()).sum();
+        let bytes = self.keys.bytes() + self.rows.capacity() * size_of::<Row>() + rows;
+        Some(StateSize::new(self.keys.len(), bytes))
+    }
+
+    fn shrink(&mut self) -> Result<()> {
+        if self.keys.shrink()? {
+            self.rows = Vec::new();
+            self.lifetimes.shrink();
+        }
         Ok(())
     }
 
@@ -182,7 +218,7 @@ mod tests {
     #[test]
     fn upserts_become_full_changes_and_go_on_after_a_restart() {
         let input = schema("id BIGINT, v TEXT");
-        let new = || ChangelogNormalize::new(Arc::clone(&input), vec![0], true, KeyGroupRange::ALL).unwrap();
+        let new = || ChangelogNormalize::new(Arc::clone(&input), vec![0], true, 0, KeyGroupRange::ALL).unwrap();
         let mut operator = new();
         let text = "
             +I 1 a

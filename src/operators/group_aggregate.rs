@@ -16,7 +16,8 @@ use arrow::datatypes::{Schema, SchemaRef};
 
 use super::aggregate::{Action, GroupTable};
 use super::images::Images;
-use super::{Operator, Output, Port, ProcessingTime};
+use super::lifetimes::Lifetimes;
+use super::{Operator, Output, Port, ProcessingTime, StateSize};
 use crate::changelog::{ChangeBatch, CheckpointId, Watermark};
 use crate::error::{Error, Result};
 use crate::state::{KeyGroupRange, Restored, Snapshot};
@@ -68,9 +69,10 @@ pub struct GroupAggregate {
     emit_update_before: bool,
     mini_batch: Option<MiniBatch>,
     bundle: Bundle,
-    ttl_ms: i64,
+    lifetimes: Lifetimes,
+    /// Whether a result that stays is told again, so that what is kept of it downstream lives on, as in Flink.
+    keeps_alive: bool,
     now: ProcessingTime,
-    next_expiry: ProcessingTime,
     saved: bool,
     delta_rows: usize,
     key_groups: KeyGroupRange,
@@ -87,7 +89,7 @@ impl GroupAggregate {
         if output.fields().len() != keys.len() + aggregates.len() {
             return Err(Error::bug("a group aggregate emits its keys and its aggregates"));
         }
-        let table = GroupTable::new(&input, &keys, &aggregates, parameters.append_only_input, parameters.ttl_ms > 0)?;
+        let table = GroupTable::new(&input, &keys, &aggregates, parameters.append_only_input)?;
         Ok(GroupAggregate {
             output,
             table,
@@ -95,9 +97,9 @@ impl GroupAggregate {
             emit_update_before: parameters.emit_update_before,
             mini_batch: parameters.mini_batch,
             bundle: Bundle::default(),
-            ttl_ms: i64::try_from(parameters.ttl_ms).unwrap_or(i64::MAX),
+            lifetimes: Lifetimes::new("lifetimes", parameters.ttl_ms),
+            keeps_alive: parameters.ttl_ms > 0 && !aggregates.is_empty(),
             now: ProcessingTime::MIN,
-            next_expiry: ProcessingTime::MIN,
             saved: false,
             delta_rows: 0,
             key_groups: parameters.key_groups,
@@ -137,9 +139,8 @@ impl GroupAggregate {
                 Action::Skip => {}
                 Action::Clear => images.delete(row),
                 Action::Add | Action::Retract if birth => images.insert(row),
-                // With a time to live Flink emits even an equal row, so that users downstream live on.
                 Action::Add | Action::Retract => {
-                    if *changed || self.ttl_ms > 0 {
+                    if *changed || self.keeps_alive {
                         images.update(row, self.emit_update_before);
                     }
                 }
@@ -153,21 +154,20 @@ impl GroupAggregate {
     /// Finds the groups of the rows; those that have expired start afresh.
     fn assign(&mut self, rows: &RecordBatch) -> Result<()> {
         self.table.assign(rows)?;
-        if self.ttl_ms > 0 {
+        if self.lifetimes.are_limited() {
             for row in 0..self.table.slots.len() {
                 let slot = self.table.slots[row];
                 if self.is_expired(slot) && !self.bundle.marks.get(slot as usize).is_some_and(|mark| *mark) {
                     self.table.clear(slot);
                 }
-                self.table.written[slot as usize] = self.now;
+                self.lifetimes.write(slot);
             }
         }
         Ok(())
     }
 
     fn is_expired(&self, slot: u32) -> bool {
-        let slot = slot as usize;
-        self.table.counts[slot] > 0 && self.table.written[slot].saturating_add(self.ttl_ms) <= self.now
+        self.table.counts[slot as usize] > 0 && self.lifetimes.is_expired(slot)
     }
 
     fn bundle_rows(&mut self, batch: &ChangeBatch) -> Result<()> {
@@ -184,7 +184,7 @@ impl GroupAggregate {
                 existed.push(self.table.counts[*slot as usize] > 0);
             }
         }
-        self.table.remember(&self.bundle.touched[known..]);
+        self.table.remember(&self.bundle.touched[known..])?;
         self.table.count(batch.kinds());
         self.table.update(rows)?;
         self.bundle.rows += rows.num_rows() as u64;
@@ -203,7 +203,7 @@ impl GroupAggregate {
                 self.bundle.marks[*slot as usize] = false;
                 match (self.bundle.existed[place], self.table.counts[*slot as usize] > 0) {
                     (false, true) => images.insert(place),
-                    (true, true) if changed[place] || self.ttl_ms > 0 => images.update(place, self.emit_update_before),
+                    (true, true) if changed[place] || self.keeps_alive => images.update(place, self.emit_update_before),
                     (true, true) => {}
                     (true, false) => images.delete(place),
                     (false, false) => {}
@@ -234,7 +234,6 @@ impl GroupAggregate {
                 self.table.remove(slot);
             }
         }
-        self.next_expiry = self.now.saturating_add((self.ttl_ms / 4).max(1_000));
     }
 }
 
@@ -273,7 +272,7 @@ impl Operator for GroupAggregate {
         {
             self.close_bundle(out)?;
         }
-        if self.ttl_ms > 0 && now >= self.next_expiry {
+        if self.lifetimes.advance(now) {
             self.expire();
         }
         Ok(())
@@ -290,7 +289,10 @@ impl Operator for GroupAggregate {
 
     fn snapshot(&mut self, _at: CheckpointId) -> Result<Snapshot> {
         let base = !self.saved || self.delta_rows > DELTA_ROWS + 2 * self.table.keys.len();
-        let tables = self.table.snapshot(base || self.table.is_mostly_dirty(), base)?;
+        let base_of_groups = base || self.table.is_mostly_dirty();
+        let lifetimes = self.lifetimes.snapshot(&mut self.table.keys, base_of_groups)?;
+        let mut tables = self.table.snapshot(base_of_groups, base)?;
+        tables.extend(lifetimes);
         let rows = |rows: &Option<RecordBatch>| rows.as_ref().map_or(0, RecordBatch::num_rows);
         let deltas = tables.iter().filter(|table| !table.base);
         let written: usize = deltas.map(|table| rows(&table.upserts) + rows(&table.deletes)).sum();
@@ -300,7 +302,21 @@ impl Operator for GroupAggregate {
     }
 
     fn restore(&mut self, from: Restored) -> Result<()> {
-        self.table.restore(&from.restrict(self.key_groups)?)
+        let from = from.restrict(self.key_groups)?;
+        self.table.restore(&from)?;
+        self.lifetimes.restore(&mut self.table.keys, &from)
+    }
+
+    fn state_size(&self) -> Option<StateSize> {
+        Some(self.table.size())
+    }
+
+    fn shrink(&mut self) -> Result<()> {
+        if self.bundle.touched.is_empty() && self.table.shrink()? {
+            self.bundle.marks = Vec::new();
+            self.lifetimes.shrink();
+        }
+        Ok(())
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {

@@ -11,8 +11,9 @@ use arrow::datatypes::SchemaRef;
 
 use super::event_time::{restore_watermark, row_times, save_watermark};
 use super::lateness::Lateness;
+use super::lifetimes::Lifetimes;
 use super::rank::RankChanges;
-use super::{Operator, Output, Port, ProcessingTime, TimeReport};
+use super::{Operator, Output, Port, ProcessingTime, StateSize, TimeReport};
 use crate::changelog::{ChangeBatch, CheckpointId, Watermark};
 use crate::error::Result;
 use crate::state::{KeyGroupRange, KeyTable, Restored, Snapshot, SortedRows};
@@ -38,11 +39,7 @@ pub struct KeepFirst {
     times: Vec<(i64, i64)>,
     /// By slot: whether the key's row has been told.
     done: Vec<bool>,
-    /// By slot: when the key was last written.
-    written: Vec<ProcessingTime>,
-    ttl_ms: i64,
-    now: ProcessingTime,
-    next_expiry: ProcessingTime,
+    lifetimes: Lifetimes,
     watermark: Watermark,
     late: Lateness,
     saved: bool,
@@ -64,7 +61,7 @@ impl KeepFirst {
     ) -> Result<KeepFirst> {
         let fields = key.iter().map(|column| input.fields()[*column].clone()).collect();
         let order = [SortColumn { column: time, descending: false, nulls_first: true }];
-        let (timers, times, done, written) = Default::default();
+        let (timers, times, done) = Default::default();
         Ok(KeepFirst {
             keys: KeyTable::new(fields)?,
             waiting: SortedRows::new(input, &order, false, false)?,
@@ -75,10 +72,7 @@ impl KeepFirst {
             timers,
             times,
             done,
-            written,
-            ttl_ms: i64::try_from(ttl_ms).unwrap_or(i64::MAX),
-            now: ProcessingTime::MIN,
-            next_expiry: ProcessingTime::MIN,
+            lifetimes: Lifetimes::new("lifetimes", ttl_ms),
             watermark: Watermark::MIN,
             late: Lateness::default(),
             saved: false,
@@ -91,17 +85,21 @@ impl KeepFirst {
         self.waiting.grow(slots);
         self.done.resize(slots, false);
         self.times.resize(slots, (0, 0));
-        self.written.resize(slots, self.now);
     }
 
     /// Forgets a key and its row.
     fn forget(&mut self, slot: u32) {
+        self.start_afresh(slot);
+        self.keys.remove(slot);
+    }
+
+    /// Forgets the row of a key, told or not.
+    fn start_afresh(&mut self, slot: u32) {
         if self.waiting.take(slot).count() > 0 {
             let (time, arrival) = self.times[slot as usize];
             self.timers.remove(&(time, arrival, slot));
         }
         self.done[slot as usize] = false;
-        self.keys.remove(slot);
     }
 }
 
@@ -117,6 +115,9 @@ impl Operator for KeepFirst {
         let rows = self.waiting.encode_rows(columns)?;
         for (row, slot) in slots.iter().enumerate() {
             let (place, time) = (*slot as usize, times.value(row));
+            if self.lifetimes.is_expired(*slot) {
+                self.start_afresh(*slot);
+            }
             if self.done[place] {
                 continue;
             }
@@ -135,7 +136,7 @@ impl Operator for KeepFirst {
             let position = self.waiting.insert(*slot, sort_keys.get(row), rows.get(row).into());
             self.times[place] = (time, position.sequence);
             self.timers.insert((time, position.sequence, *slot));
-            self.written[place] = self.now;
+            self.lifetimes.write(*slot);
         }
         self.keys.touch(&slots);
         for slot in slots {
@@ -165,14 +166,8 @@ impl Operator for KeepFirst {
     }
 
     fn on_clock(&mut self, now: ProcessingTime, _out: &mut Output) -> Result<()> {
-        self.now = now;
-        if self.ttl_ms > 0 && now >= self.next_expiry {
-            for slot in self.keys.live_slots() {
-                if self.written[slot as usize].saturating_add(self.ttl_ms) <= now {
-                    self.forget(slot);
-                }
-            }
-            self.next_expiry = now.saturating_add((self.ttl_ms / 4).max(1_000));
+        if self.lifetimes.advance(now) {
+            self.lifetimes.expired(&self.keys).into_iter().for_each(|slot| self.forget(slot));
         }
         Ok(())
     }
@@ -184,9 +179,11 @@ impl Operator for KeepFirst {
         let upserts = self.keys.rows(&done, Vec::new())?;
         let deletes = self.keys.rows(&changed.deletes, Vec::new())?;
         let done = self.keys.delta(DONE, base, 0, upserts, deletes)?;
+        let lifetimes = self.lifetimes.snapshot(&mut self.keys, base)?;
         let waiting = self.waiting.snapshot(WAITING, &self.keys, base)?;
         self.keys.finish_snapshot();
-        Ok(Snapshot { tables: vec![waiting, done, save_watermark(self.watermark)?] })
+        let tables = [waiting, done, save_watermark(self.watermark)?].into_iter().chain(lifetimes);
+        Ok(Snapshot { tables: tables.collect() })
     }
 
     fn restore(&mut self, from: Restored) -> Result<()> {
@@ -219,6 +216,21 @@ impl Operator for KeepFirst {
                     }
                 }
             }
+        }
+        self.lifetimes.restore(&mut self.keys, &from)
+    }
+
+    fn state_size(&self) -> Option<StateSize> {
+        let slots = self.times.capacity() * (size_of::<(i64, i64)>() + 1);
+        let timers = self.timers.len() * size_of::<(i64, i64, u32)>() * 3 / 2;
+        Some(StateSize::new(self.keys.len(), self.keys.bytes() + self.waiting.bytes() + slots + timers))
+    }
+
+    fn shrink(&mut self) -> Result<()> {
+        if self.keys.shrink()? {
+            self.waiting.shrink();
+            (self.times, self.done) = Default::default();
+            self.lifetimes.shrink();
         }
         Ok(())
     }

@@ -33,6 +33,7 @@ mod join;
 mod join_keys;
 mod keep_first;
 mod lateness;
+mod lifetimes;
 mod over;
 mod over_table;
 mod pairs;
@@ -57,6 +58,8 @@ mod window_slices;
 mod window_tables;
 mod window_updates;
 
+#[cfg(test)]
+mod state_tests;
 #[cfg(test)]
 mod testing;
 
@@ -158,6 +161,19 @@ pub trait Operator: Send {
         from.expect_empty()
     }
 
+    /// How much is remembered now; `None` for an operator that remembers nothing.
+    fn state_size(&self) -> Option<StateSize> {
+        None
+    }
+
+    /// Gives back the memory of what is gone. Called now and then, between other calls.
+    ///
+    /// # Errors
+    /// Only by a bug.
+    fn shrink(&mut self) -> Result<()> {
+        Ok(())
+    }
+
     /// Counts to show to people, e.g. late rows dropped; names are stable.
     fn counters(&self) -> Vec<(&'static str, u64)> {
         Vec::new()
@@ -180,6 +196,31 @@ pub struct TimeReport {
     pub ahead_ms: u64,
     /// The watermark that closes the next window, as an instant.
     pub next_close: Option<i64>,
+}
+
+/// How much an operator remembers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct StateSize {
+    /// Keys: of groups, partitions, windows' groups; of an operator that keeps rows, rows.
+    pub keys: u64,
+    /// Bytes in memory, more or less.
+    pub bytes: u64,
+}
+
+impl StateSize {
+    /// So many keys in so many bytes.
+    pub fn new(keys: usize, bytes: usize) -> StateSize {
+        StateSize { keys: keys as u64, bytes: bytes as u64 }
+    }
+}
+
+impl std::iter::Sum for StateSize {
+    fn sum<I: Iterator<Item = StateSize>>(sizes: I) -> StateSize {
+        sizes.fold(StateSize::default(), |all, size| StateSize {
+            keys: all.keys + size.keys,
+            bytes: all.bytes + size.bytes,
+        })
+    }
 }
 
 /// Where an operator puts what it emits: changes and watermarks, in order.

@@ -31,7 +31,7 @@ use super::progress::Progress;
 use super::sessions::{Closed, SessionId, Sessions};
 use super::window::{Placement, Window, check};
 use super::window_aggregate::WindowAggregateParameters;
-use super::{Operator, Output, Port, ProcessingTime, TimeReport};
+use super::{Operator, Output, Port, ProcessingTime, StateSize, TimeReport};
 use crate::changelog::{ChangeBatch, CheckpointId, Watermark};
 use crate::error::{Error, Result};
 use crate::limits::BATCH_ROWS;
@@ -324,6 +324,10 @@ impl Operator for SessionAggregate {
         }
         self.sessions.number_from(numbers.iter().flatten().max().map_or(0, |last| last + 1));
         Ok(())
+    }
+
+    fn state_size(&self) -> Option<StateSize> {
+        Some([self.groups.size(), StateSize::new(0, self.keys.bytes())].into_iter().sum())
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {

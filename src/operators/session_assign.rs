@@ -18,7 +18,7 @@ use super::lateness::Lateness;
 use super::progress::Progress;
 use super::sessions::{Closed, Sessions};
 use super::window::{Window, check, local_times};
-use super::{Operator, Output, Port, ProcessingTime, TimeReport};
+use super::{Operator, Output, Port, ProcessingTime, StateSize, TimeReport};
 use crate::changelog::{ChangeBatch, CheckpointId, Kind, Watermark};
 use crate::error::{Error, Result};
 use crate::limits::BATCH_ROWS;
@@ -227,6 +227,10 @@ impl Operator for SessionAssign {
         }
         self.sessions.finish_batch();
         Ok(())
+    }
+
+    fn state_size(&self) -> Option<StateSize> {
+        Some(StateSize::new(self.keys.len(), self.keys.bytes() + self.rows.bytes()))
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {

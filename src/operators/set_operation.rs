@@ -6,7 +6,8 @@ use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, RecordBatchOption
 use arrow::compute::take_record_batch;
 use arrow::datatypes::{DataType, Field, FieldRef, Int64Type, SchemaRef};
 
-use super::{Operator, Output, Port};
+use super::lifetimes::Lifetimes;
+use super::{Operator, Output, Port, ProcessingTime, StateSize};
 use crate::changelog::{ChangeBatch, CheckpointId, Kind};
 use crate::error::{Error, Result};
 use crate::state::{KeyGroupRange, KeyTable, Restored, Snapshot};
@@ -22,6 +23,7 @@ pub struct CountedSet {
     rows: KeyTable,
     /// By row: how often the left and the right input have it.
     counts: Vec<[i64; 2]>,
+    lifetimes: Lifetimes,
     saved: bool,
     unmatched: u64,
     key_groups: KeyGroupRange,
@@ -32,9 +34,15 @@ impl CountedSet {
     ///
     /// # Errors
     /// If rows of these columns cannot be kept.
-    pub fn new(operation: SetOperation, output: SchemaRef, key_groups: KeyGroupRange) -> Result<CountedSet> {
+    pub fn new(
+        operation: SetOperation,
+        output: SchemaRef,
+        ttl_ms: u64,
+        key_groups: KeyGroupRange,
+    ) -> Result<CountedSet> {
         let rows = KeyTable::new(output.fields().iter().cloned().collect())?;
-        Ok(CountedSet { operation, output, rows, counts: Vec::new(), saved: false, unmatched: 0, key_groups })
+        let (counts, lifetimes) = (Vec::new(), Lifetimes::new("lifetimes", ttl_ms));
+        Ok(CountedSet { operation, output, rows, counts, lifetimes, saved: false, unmatched: 0, key_groups })
     }
 
     fn copies(&self, slot: u32) -> i64 {
@@ -54,6 +62,12 @@ impl Operator for CountedSet {
         let mut slots = Vec::new();
         self.slots_of(batch.rows().columns(), batch.len(), &mut slots)?;
         self.rows.touch(&slots);
+        for slot in &slots {
+            if self.lifetimes.is_expired(*slot) {
+                self.counts[*slot as usize] = [0; 2];
+            }
+            self.lifetimes.write(*slot);
+        }
         let (mut emitted, mut kinds) = (Vec::new(), Vec::new());
         for (row, slot) in slots.iter().enumerate() {
             let before = self.copies(*slot);
@@ -86,8 +100,19 @@ impl Operator for CountedSet {
         Ok(())
     }
 
+    fn on_clock(&mut self, now: ProcessingTime, _out: &mut Output) -> Result<()> {
+        if self.lifetimes.advance(now) {
+            for slot in self.lifetimes.expired(&self.rows) {
+                self.counts[slot as usize] = [0; 2];
+                self.rows.remove(slot);
+            }
+        }
+        Ok(())
+    }
+
     fn snapshot(&mut self, _at: CheckpointId) -> Result<Snapshot> {
         let base = !std::mem::replace(&mut self.saved, true);
+        let lifetimes = self.lifetimes.snapshot(&mut self.rows, base)?;
         let changed = self.rows.changed(base);
         let column = |port: Port| -> ArrayRef {
             Arc::new(Int64Array::from_iter_values(changed.upserts.iter().map(|slot| self.counts[*slot as usize][port])))
@@ -97,7 +122,8 @@ impl Operator for CountedSet {
         let upserts = self.rows.rows(&changed.upserts, more)?;
         let deletes = self.rows.rows(&changed.deletes, Vec::new())?;
         self.rows.finish_snapshot();
-        Ok(Snapshot { tables: vec![self.rows.delta(COUNTS, base, 0, upserts, deletes)?] })
+        let counts = self.rows.delta(COUNTS, base, 0, upserts, deletes)?;
+        Ok(Snapshot { tables: std::iter::once(counts).chain(lifetimes).collect() })
     }
 
     fn restore(&mut self, from: Restored) -> Result<()> {
@@ -124,6 +150,19 @@ impl Operator for CountedSet {
                 }
             }
         }
+        self.lifetimes.restore(&mut self.rows, &from)
+    }
+
+    fn state_size(&self) -> Option<StateSize> {
+        let counts = self.counts.capacity() * size_of::<[i64; 2]>();
+        Some(StateSize::new(self.rows.len(), self.rows.bytes() + counts))
+    }
+
+    fn shrink(&mut self) -> Result<()> {
+        if self.rows.shrink()? {
+            self.counts = Vec::new();
+            self.lifetimes.shrink();
+        }
         Ok(())
     }
 
@@ -145,7 +184,7 @@ mod tests {
 
     #[test]
     fn copies_are_counted_on_both_sides_and_after_a_restart() {
-        let new = |operation| CountedSet::new(operation, schema("a BIGINT"), KeyGroupRange::ALL).unwrap();
+        let new = |operation| CountedSet::new(operation, schema("a BIGINT"), 0, KeyGroupRange::ALL).unwrap();
         let (mut both, mut except) = (new(SetOperation::IntersectAll), new(SetOperation::ExceptAll));
         check(&run(&mut both, 0, "+I 1\n+I 1\n+I _"), "");
         check(&run(&mut both, 1, "+I 1\n+I 1\n+I 1\n+I _"), "+I[1]\n+I[1]\n+I[NULL]");

@@ -3,7 +3,7 @@
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::SchemaRef;
 
-use super::{Operator, Output, Port};
+use super::{Operator, Output, Port, StateSize};
 use crate::changelog::{ChangeBatch, CheckpointId, Watermark};
 use crate::error::{Error, Result};
 use crate::limits::BATCH_ROWS;
@@ -78,6 +78,10 @@ impl Operator for Sort {
         }
         out.watermark(Watermark::MAX);
         Ok(())
+    }
+
+    fn state_size(&self) -> Option<StateSize> {
+        Some(StateSize::new(self.rows.count(), self.rows.bytes()))
     }
 
     fn snapshot(&mut self, _at: CheckpointId) -> Result<Snapshot> {

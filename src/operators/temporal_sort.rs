@@ -5,7 +5,7 @@ use arrow::datatypes::SchemaRef;
 
 use super::event_time::{restore_watermark, row_times, save_watermark};
 use super::lateness::Lateness;
-use super::{Operator, Output, Port, TimeReport};
+use super::{Operator, Output, Port, StateSize, TimeReport};
 use crate::changelog::{ChangeBatch, CheckpointId, Watermark};
 use crate::error::Result;
 use crate::limits::BATCH_ROWS;
@@ -112,6 +112,10 @@ impl Operator for TemporalSort {
         let from = from.restrict(KeyGroupRange::ALL)?;
         self.watermark = restore_watermark(&from)?;
         self.rows.restore(ROWS, &mut self.keys, &from)
+    }
+
+    fn state_size(&self) -> Option<StateSize> {
+        Some(StateSize::new(self.rows.count(), self.rows.bytes()))
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {

@@ -126,7 +126,15 @@ pub fn folded(changelog: &[String]) -> BTreeMap<String, i64> {
 /// An aggregate call.
 pub fn call(function: AggregateFunction, arguments: &[usize], output: &str) -> AggregateCall {
     let output: FieldRef = Arc::new(Field::new("result", type_of(output), true));
-    AggregateCall { function, arguments: arguments.to_vec(), distinct: false, filter: None, monotone: false, output }
+    AggregateCall {
+        function,
+        arguments: arguments.to_vec(),
+        distinct: false,
+        order: Vec::new(),
+        filter: None,
+        monotone: false,
+        output,
+    }
 }
 
 /// The deltas of several snapshots as a restart gets them: of each table those from its newest base on.

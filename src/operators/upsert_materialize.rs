@@ -19,7 +19,8 @@ use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StructArray};
 use arrow::datatypes::{DataType, Field, SchemaRef};
 
 use super::images::Images;
-use super::{Operator, Output, Port};
+use super::lifetimes::Lifetimes;
+use super::{Operator, Output, Port, ProcessingTime, StateSize};
 use crate::changelog::{ChangeBatch, CheckpointId, Watermark};
 use crate::error::{Error, Result};
 use crate::state::{Arrivals, CodecKey, KeyGroupRange, KeyTable, Restored, Snapshot};
@@ -47,6 +48,8 @@ pub struct UpsertMaterializeParameters {
     pub append_only_input: bool,
     /// Whether the sink needs `-U`.
     pub emit_update_before: bool,
+    /// Keys not written for so many milliseconds of processing time are forgotten; 0: never.
+    pub ttl_ms: u64,
     /// The keys that are here.
     pub key_groups: KeyGroupRange,
 }
@@ -62,6 +65,7 @@ pub struct UpsertMaterialize {
     /// Slots whose rows have changed since the watermark moved, in order, and whether a slot is among them.
     pending: Vec<u32>,
     is_pending: Vec<bool>,
+    lifetimes: Lifetimes,
     saved: bool,
     unmatched: u64,
 }
@@ -77,6 +81,7 @@ impl UpsertMaterialize {
         Ok(UpsertMaterialize {
             keys: KeyTable::new(fields)?,
             rows: Arrivals::new(&DataType::Struct(columns.clone()), !parameters.append_only_input)?,
+            lifetimes: Lifetimes::new("lifetimes", parameters.ttl_ms),
             parameters,
             shown: Vec::new(),
             pending: Vec::new(),
@@ -160,6 +165,16 @@ impl UpsertMaterialize {
         Ok(())
     }
 
+    /// Whether a key has been idle for too long; not while its rows wait for the watermark.
+    fn is_expired(&self, slot: u32) -> bool {
+        self.lifetimes.is_expired(slot) && !self.is_pending[slot as usize]
+    }
+
+    fn start_afresh(&mut self, slot: u32) {
+        self.rows.clear(slot);
+        self.shown[slot as usize] = None;
+    }
+
     fn remove_empty(&mut self, slots: &[u32]) {
         for slot in slots {
             let index = *slot as usize;
@@ -178,6 +193,12 @@ impl Operator for UpsertMaterialize {
         self.keys.slots_of(&key, batch.len(), &mut slots)?;
         self.keys.touch(&slots);
         self.grow();
+        for slot in &slots {
+            if self.is_expired(*slot) {
+                self.start_afresh(*slot);
+            }
+            self.lifetimes.write(*slot);
+        }
         let encoded = self.rows.encode(&self.whole_rows(batch.rows())?)?;
         let mut images = Images::with_capacity(batch.len());
         let mut values: Vec<Row> = Vec::with_capacity(batch.len() * 2);
@@ -215,6 +236,18 @@ impl Operator for UpsertMaterialize {
         Ok(())
     }
 
+    fn on_clock(&mut self, now: ProcessingTime, _out: &mut Output) -> Result<()> {
+        if self.lifetimes.advance(now) {
+            for slot in self.lifetimes.expired(&self.keys) {
+                if self.is_expired(slot) {
+                    self.start_afresh(slot);
+                    self.keys.remove(slot);
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn on_watermark(&mut self, mark: Watermark, out: &mut Output) -> Result<()> {
         self.settle_pending(out)?;
         out.watermark(mark);
@@ -223,6 +256,7 @@ impl Operator for UpsertMaterialize {
 
     fn snapshot(&mut self, _at: CheckpointId) -> Result<Snapshot> {
         let base = !std::mem::replace(&mut self.saved, true);
+        let lifetimes = self.lifetimes.snapshot(&mut self.keys, base)?;
         let changed = self.keys.changed(base);
         let shown: Vec<Row> = changed.upserts.iter().map(|slot| self.shown[*slot as usize].clone()).collect();
         let shown = self.rows.codec().decode(&shown)?;
@@ -232,7 +266,7 @@ impl Operator for UpsertMaterialize {
         let keys = self.keys.delta(KEYS, base, 0, upserts, deletes)?;
         let rows = self.rows.snapshot(ROWS, &self.keys, base)?;
         self.keys.finish_snapshot();
-        Ok(Snapshot { tables: vec![keys, rows] })
+        Ok(Snapshot { tables: [keys, rows].into_iter().chain(lifetimes).collect() })
     }
 
     fn restore(&mut self, from: Restored) -> Result<()> {
@@ -266,10 +300,25 @@ impl Operator for UpsertMaterialize {
         self.grow();
         let live = self.keys.live_slots();
         self.remove_empty(&live);
+        self.lifetimes.restore(&mut self.keys, &from)?;
         if self.waits() {
             // What had not been settled is not saved: it comes out of looking at all keys once.
             self.pending = self.keys.live_slots();
             self.pending.iter().for_each(|slot| self.is_pending[*slot as usize] = true);
+        }
+        Ok(())
+    }
+
+    fn state_size(&self) -> Option<StateSize> {
+        let slots = self.shown.capacity() * (size_of::<Row>() + 1) + self.pending.capacity() * size_of::<u32>();
+        Some(StateSize::new(self.keys.len(), self.keys.bytes() + self.rows.bytes() + slots))
+    }
+
+    fn shrink(&mut self) -> Result<()> {
+        if self.pending.is_empty() && self.keys.shrink()? {
+            self.rows.shrink();
+            (self.shown, self.pending, self.is_pending) = Default::default();
+            self.lifetimes.shrink();
         }
         Ok(())
     }
@@ -292,6 +341,7 @@ mod tests {
             conflict,
             append_only_input: false,
             emit_update_before: with_before,
+            ttl_ms: 0,
             key_groups: KeyGroupRange::ALL,
         });
         (input, operator.unwrap())

@@ -31,7 +31,7 @@ use super::lateness::Lateness;
 use super::progress::Progress;
 use super::window::{Placement, Window, check};
 use super::window_tables::{SavedTables, assign, pick, restore};
-use super::{Operator, Output, Port, ProcessingTime, TimeReport};
+use super::{Operator, Output, Port, ProcessingTime, StateSize, TimeReport};
 use crate::changelog::{ChangeBatch, CheckpointId, Watermark};
 use crate::error::{Error, Result};
 use crate::limits::BATCH_ROWS;
@@ -67,7 +67,7 @@ pub struct WindowAggregateParameters {
 impl WindowAggregateParameters {
     /// Groups of a window.
     pub(super) fn new_table(&self) -> Result<GroupTable> {
-        GroupTable::new(&self.input, &self.keys, &self.aggregates, self.append_only_input, false)
+        GroupTable::new(&self.input, &self.keys, &self.aggregates, self.append_only_input)
     }
 
     /// The windows of a batch's rows; `now` is processing time.
@@ -248,6 +248,14 @@ impl Operator for WindowAggregate {
         self.progress = Progress::restore(&from)?;
         self.windows = restore(&from, &|| self.parameters.new_table())?;
         Ok(())
+    }
+
+    fn state_size(&self) -> Option<StateSize> {
+        Some(self.windows.values().map(GroupTable::size).sum())
+    }
+
+    fn shrink(&mut self) -> Result<()> {
+        self.windows.values_mut().try_for_each(|table| table.shrink().map(drop))
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {

@@ -16,7 +16,7 @@ use super::join::JoinInput;
 use super::join_keys::{NONE, null_rows};
 use super::lateness::Lateness;
 use super::pairs::PairCondition;
-use super::{Operator, Output, Port, TimeReport};
+use super::{Operator, Output, Port, StateSize, TimeReport};
 use crate::changelog::{ChangeBatch, CheckpointId, Watermark};
 use crate::error::{Error, Result};
 use crate::limits::BATCH_ROWS;
@@ -291,6 +291,15 @@ impl Operator for WindowJoin {
                 self.open.entry(*end).or_default()[port].push(slot);
             }
         }
+        Ok(())
+    }
+
+    fn state_size(&self) -> Option<StateSize> {
+        Some(self.rows.iter().map(|rows| StateSize::new(rows.len(), rows.bytes())).sum())
+    }
+
+    fn shrink(&mut self) -> Result<()> {
+        self.rows.iter_mut().for_each(RowStore::shrink);
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use arrow::datatypes::SchemaRef;
 use super::event_time::{restore_watermark, row_times, save_watermark};
 use super::lateness::Lateness;
 use super::rank::RankChanges;
-use super::{Operator, Output, Port, TimeReport};
+use super::{Operator, Output, Port, StateSize, TimeReport};
 use crate::changelog::{ChangeBatch, CheckpointId, Watermark};
 use crate::error::Result;
 use crate::state::{KeyGroupRange, KeyTable, Restored, Row, Snapshot, SortedRows};
@@ -178,6 +178,17 @@ impl Operator for WindowRank {
         let ends = row_times(&rows, self.parameters.window_end)?;
         for (slot, end) in slots.into_iter().zip(ends.values()) {
             self.open.entry(*end).or_default().push(slot);
+        }
+        Ok(())
+    }
+
+    fn state_size(&self) -> Option<StateSize> {
+        Some(StateSize::new(self.keys.len(), self.keys.bytes() + self.rows.bytes()))
+    }
+
+    fn shrink(&mut self) -> Result<()> {
+        if self.keys.shrink()? {
+            self.rows.shrink();
         }
         Ok(())
     }

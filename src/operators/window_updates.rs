@@ -27,7 +27,7 @@ use super::progress::Progress;
 use super::window::{Window, check};
 use super::window_aggregate::WindowAggregateParameters;
 use super::window_tables::{SavedTables, assign, pick, restore};
-use super::{Operator, Output, Port, ProcessingTime, TimeReport};
+use super::{Operator, Output, Port, ProcessingTime, StateSize, TimeReport};
 use crate::changelog::{ChangeBatch, CheckpointId, Kind, Watermark};
 use crate::error::{Error, Result};
 use crate::state::{Restored, Snapshot};
@@ -56,7 +56,7 @@ impl Open {
         self.waits.resize(slots, false);
     }
 
-    fn wait(&mut self, slots: &[u32]) {
+    fn wait(&mut self, slots: &[u32]) -> Result<()> {
         self.grow();
         let known = self.waiting.len();
         for slot in slots {
@@ -64,7 +64,7 @@ impl Open {
                 self.waiting.push(*slot);
             }
         }
-        self.table.remember(&self.waiting[known..]);
+        self.table.remember(&self.waiting[known..])
     }
 }
 
@@ -135,7 +135,7 @@ impl UpdatingWindowAggregate {
             return tell_each(open, batch, origins, window_values, &self.parameters).map(Some);
         }
         let slots = std::mem::take(&mut open.table.slots);
-        open.wait(&slots);
+        open.wait(&slots)?;
         open.table.slots = slots;
         open.table.count(batch.kinds());
         open.table.update(batch.rows())?;
@@ -337,9 +337,22 @@ impl Operator for UpdatingWindowAggregate {
             if self.firing(window).is_some() {
                 slots.into_iter().for_each(|slot| open.told[slot as usize] = true);
             } else {
-                open.wait(&slots);
+                open.wait(&slots)?;
             }
             self.windows.insert(window, open);
+        }
+        Ok(())
+    }
+
+    fn state_size(&self) -> Option<StateSize> {
+        Some(self.windows.values().map(|open| open.table.size()).sum())
+    }
+
+    fn shrink(&mut self) -> Result<()> {
+        for open in self.windows.values_mut() {
+            if open.waiting.is_empty() && open.table.shrink()? {
+                (open.told, open.waits) = Default::default();
+            }
         }
         Ok(())
     }

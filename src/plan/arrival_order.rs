@@ -34,7 +34,10 @@ impl StreamGraph {
 
 /// Whether an aggregate depends on the order of its rows.
 fn tells_first_from_last(call: &AggregateCall) -> bool {
-    use AggregateFunction::{Avg, Count, Max, Min, Percentile, SingleValue, StandardDeviation, Sum, SumZero, Variance};
+    use AggregateFunction::{
+        ApproximateCountDistinct, Avg, Count, Max, Min, Percentile, SingleValue, StandardDeviation, Sum, SumZero,
+        Variance,
+    };
     !matches!(
         call.function,
         Count
@@ -46,6 +49,7 @@ fn tells_first_from_last(call: &AggregateCall) -> bool {
             | Variance { .. }
             | StandardDeviation { .. }
             | Percentile { .. }
+            | ApproximateCountDistinct
             | SingleValue
     )
 }

@@ -11,17 +11,29 @@ use crate::types::{
 
 /// One tree a sink, sinks first; a node that several use is drawn once and referred to after that.
 pub fn explain(graph: &StreamGraph) -> String {
+    explain_measured(graph, &|_| None)
+}
+
+/// The same with what `measured` says of an operator, by its uid.
+pub fn explain_measured(graph: &StreamGraph, measured: &dyn Fn(&str) -> Option<String>) -> String {
     let mut text = String::new();
     let mut drawn = vec![false; graph.nodes.len()];
     let used: Vec<NodeId> = graph.nodes.iter().flat_map(|node| node.inputs.iter().map(|edge| edge.from)).collect();
     for id in (0..graph.nodes.len()).filter(|id| !used.contains(id)) {
-        draw(graph, id, 0, &mut drawn, &mut text);
+        draw(graph, id, 0, &mut drawn, &mut text, measured);
     }
     text.truncate(text.trim_end().len());
     text
 }
 
-fn draw(graph: &StreamGraph, id: NodeId, depth: usize, drawn: &mut [bool], text: &mut String) {
+fn draw(
+    graph: &StreamGraph,
+    id: NodeId,
+    depth: usize,
+    drawn: &mut [bool],
+    text: &mut String,
+    measured: &dyn Fn(&str) -> Option<String>,
+) {
     let node = &graph.nodes[id];
     let indent = "   ".repeat(depth);
     let arrow = if depth == 0 { "" } else { "+- " };
@@ -32,7 +44,7 @@ fn draw(graph: &StreamGraph, id: NodeId, depth: usize, drawn: &mut [bool], text:
     }
     drawn[id] = true;
     let _ = writeln!(text, "{lead}{arrow}{} [{}]", title(graph, node), node.uid);
-    for fact in facts(node) {
+    for fact in facts(node).into_iter().chain(measured(&node.uid)) {
         let _ = writeln!(text, "{indent}     {fact}");
     }
     for edge in &node.inputs {
@@ -40,7 +52,7 @@ fn draw(graph: &StreamGraph, id: NodeId, depth: usize, drawn: &mut [bool], text:
             let input = &graph.nodes[edge.from];
             let _ = writeln!(text, "{indent}     {}", distribution(&edge.distribution, input));
         }
-        draw(graph, edge.from, depth + 1, drawn, text);
+        draw(graph, edge.from, depth + 1, drawn, text, measured);
     }
 }
 
@@ -76,7 +88,7 @@ fn title(graph: &StreamGraph, node: &Node) -> String {
             let emits = emission.map_or(String::new(), |emission| format!(", emits=[{}]", emitted(&emission)));
             format!("groupBy=[{by}], window=[{window}]{}{emits}, select=[{select}]", by_clock(*moment))
         }
-        NodeKind::Join { kind, sides, condition, pairs, null_keys }
+        NodeKind::Join { kind, sides, condition, pairs, null_keys, .. }
         | NodeKind::WindowJoin { kind, sides, condition, pairs, null_keys, .. } => {
             let on = conditions(graph, node, sides, *null_keys, condition.as_ref().map(|c| expression(c, pairs)));
             format!("joinType=[{}], where=[{on}]", kind.name())
@@ -232,8 +244,10 @@ fn calls(aggregates: &[AggregateCall], column: &dyn Fn(usize) -> String) -> Stri
         let arguments: Vec<String> = call.arguments.iter().map(|index| column(*index)).collect();
         let arguments = if arguments.is_empty() { "*".to_string() } else { arguments.join(", ") };
         let distinct = if call.distinct { "DISTINCT " } else { "" };
+        let order =
+            if call.order.is_empty() { String::new() } else { format!(" ORDER BY {}", sorted(&call.order, column)) };
         let filter = call.filter.map_or(String::new(), |index| format!(" FILTER {}", column(index)));
-        format!("{:?}({distinct}{arguments}){filter} AS {}", call.function, call.output.name())
+        format!("{:?}({distinct}{arguments}{order}){filter} AS {}", call.function, call.output.name())
     };
     aggregates.iter().map(one).collect::<Vec<_>>().join(", ")
 }

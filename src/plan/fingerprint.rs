@@ -67,8 +67,15 @@ impl StreamGraph {
             let one = |call: &AggregateCall| {
                 let distinct = if call.distinct { "DISTINCT " } else { "" };
                 let filter = if call.filter.is_some() { " FILTER" } else { "" };
+                let order = if call.order.is_empty() {
+                    String::new()
+                } else {
+                    let columns = call.order.iter().map(|sort| sort.column).collect::<Vec<_>>();
+                    let ways = call.order.iter().map(|sort| (sort.descending, sort.nulls_first));
+                    format!(" order {} {:?}", types(&columns), ways.collect::<Vec<_>>())
+                };
                 let monotone = if call.monotone { " monotone" } else { "" };
-                format!("{:?}({distinct}{}){filter}{monotone}", call.function, types(&call.arguments))
+                format!("{:?}({distinct}{}{order}){filter}{monotone}", call.function, types(&call.arguments))
             };
             calls.iter().map(one).collect::<Vec<_>>().join(", ")
         };

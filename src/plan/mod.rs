@@ -54,6 +54,7 @@ mod rewrite;
 mod sets;
 mod settle;
 mod simplify;
+mod state_ttl;
 pub mod stream;
 mod strict;
 mod subqueries;
@@ -71,7 +72,7 @@ use std::sync::Arc;
 
 pub use alter::alter_table;
 pub use declare::{query_columns, table as declare_table, view as declare_view, view_query};
-pub use explain::explain;
+pub use explain::{explain, explain_measured};
 pub use inline::declare_function;
 pub use name::{name_parts, qualify, qualify_database};
 pub use strict::beyond_flink;
@@ -172,6 +173,7 @@ impl Planner<'_> {
     pub fn query(&self, query: &Query) -> Result<StreamGraph> {
         let plan = self.bind(query)?;
         let mut translation = Translation::new(&self.settings, self.facts);
+        translation.state_ttl = state_ttl::state_ttl(query)?;
         translation.announce(&plan)?;
         translation.collect(&plan)?;
         self.settle(translation.graph)
@@ -196,6 +198,7 @@ impl Planner<'_> {
             bound.push((insert, table, plan));
         }
         for (insert, table, plan) in &bound {
+            translation.state_ttl = state_ttl::state_ttl(&insert.source)?;
             let column = |name: &sqlparser::ast::Ident| (name.value.clone(), Span::from_ast(name.span));
             let names = Names::new(self.catalog, Arc::clone(&self.functions));
             let partition = insert.partition.iter().map(|(name, value)| {

@@ -237,6 +237,8 @@ pub enum NodeKind {
         calls: Vec<OverCall>,
         /// How many columns of the input are emitted.
         shown: usize,
+        /// Idle partitions expire after so many milliseconds; 0: never.
+        ttl_ms: u64,
     },
     /// `OVER` in any order, over rows that may change: emits the first columns of the input, then the results.
     OverTable {
@@ -250,6 +252,8 @@ pub enum NodeKind {
         calls: Vec<FrameCall>,
         /// How many columns of the input are emitted.
         shown: usize,
+        /// Idle partitions expire after so many milliseconds; 0: never.
+        ttl_ms: u64,
     },
     /// Top-N: the rows of each partition whose rank is in a range; emits the input's columns, and the rank if shown.
     Rank {
@@ -324,6 +328,8 @@ pub enum NodeKind {
         pairs: DFSchemaRef,
         /// What a NULL among the keys equals.
         null_keys: NullKeys,
+        /// Idle rows of the left and of the right input expire after so many milliseconds; 0: never.
+        ttl_ms: [u64; 2],
     },
     /// Joins two append-only inputs whose rows are close in time: the left input's columns, then the right's; append-only.
     IntervalJoin {
@@ -381,6 +387,8 @@ pub enum NodeKind {
     CountedSet {
         /// How often a row is in the result.
         operation: SetOperation,
+        /// Idle rows expire after so many milliseconds; 0: never.
+        ttl_ms: u64,
     },
     /// `UNION ALL`.
     Union,
@@ -395,6 +403,8 @@ pub enum NodeKind {
         key: Vec<usize>,
         /// Whether the user needs `-U`.
         emit_update_before: bool,
+        /// Idle keys expire after so many milliseconds; 0: never.
+        ttl_ms: u64,
     },
     /// Gives one row a primary key to a sink, of all the rows that the query has for it.
     UpsertMaterialize {
@@ -406,6 +416,8 @@ pub enum NodeKind {
         append_only_input: bool,
         /// Whether the sink needs `-U`.
         emit_update_before: bool,
+        /// Idle keys expire after so many milliseconds; 0: never.
+        ttl_ms: u64,
     },
     /// Holds changes back until a barrier, and then tells their net effect: what is told is the result of a prefix of
     /// every input.
@@ -446,7 +458,7 @@ impl NodeKind {
             NodeKind::IntervalJoin { .. } => "IntervalJoin",
             NodeKind::WindowJoin { .. } => "WindowJoin",
             NodeKind::TemporalJoin { .. } => "TemporalJoin",
-            NodeKind::CountedSet { operation } => operation.name(),
+            NodeKind::CountedSet { operation, .. } => operation.name(),
             NodeKind::Union => "Union",
             NodeKind::DropUpdateBefore { .. } => "DropUpdateBefore",
             NodeKind::ChangelogNormalize { .. } => "ChangelogNormalize",

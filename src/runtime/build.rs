@@ -49,8 +49,8 @@ pub fn operator(
         NodeKind::ConsistentOutput => Box::new(ConsistentOutput::new(output, node.mode, node.upsert_key.clone())?),
         NodeKind::Union => Box::new(PassOn),
         NodeKind::DropUpdateBefore { key } => Box::new(DropUpdateBefore::new(&output, key.clone())?),
-        NodeKind::ChangelogNormalize { key, emit_update_before } => {
-            Box::new(ChangelogNormalize::new(input()?, key.clone(), *emit_update_before, key_groups)?)
+        NodeKind::ChangelogNormalize { key, emit_update_before, ttl_ms } => {
+            Box::new(ChangelogNormalize::new(input()?, key.clone(), *emit_update_before, *ttl_ms, key_groups)?)
         }
         NodeKind::Calc { input, condition, projection } => {
             let condition = condition.as_ref().map(|condition| compile(condition, input)).transpose()?;
@@ -112,12 +112,13 @@ pub fn operator(
                 (None, None) => Box::new(WindowAggregate::new(parameters)?),
             }
         }
-        NodeKind::Join { kind, sides, condition, pairs, null_keys } => Box::new(Join::new(JoinParameters {
+        NodeKind::Join { kind, sides, condition, pairs, null_keys, ttl_ms } => Box::new(Join::new(JoinParameters {
             kind: *kind,
             inputs: join_inputs(graph, node, sides)?,
             condition: condition.as_ref().map(|condition| compile(condition, pairs)).transpose()?,
             null_keys: *null_keys,
             output,
+            ttl_ms: *ttl_ms,
             key_groups,
         })?),
         NodeKind::IntervalJoin { kind, sides, times, bounds, condition, pairs, null_keys } => {
@@ -158,7 +159,9 @@ pub fn operator(
                 key_groups,
             })?)
         }
-        NodeKind::CountedSet { operation } => Box::new(CountedSet::new(*operation, output, key_groups)?),
+        NodeKind::CountedSet { operation, ttl_ms } => {
+            Box::new(CountedSet::new(*operation, output, *ttl_ms, key_groups)?)
+        }
         NodeKind::WindowAssign { time, window } => {
             let instants = matches!(output.field(*time).data_type(), DataType::Timestamp(_, Some(_)));
             Box::new(WindowAssign::new(*time, *window, local_time(instants, config), output)?)
@@ -188,13 +191,14 @@ pub fn operator(
                 pairs: Arc::clone(pairs.inner()),
             }))
         }
-        NodeKind::UpsertMaterialize { key, conflict, append_only_input, emit_update_before } => {
+        NodeKind::UpsertMaterialize { key, conflict, append_only_input, emit_update_before, ttl_ms } => {
             Box::new(UpsertMaterialize::new(UpsertMaterializeParameters {
                 schema: output,
                 key: key.clone(),
                 conflict: *conflict,
                 append_only_input: *append_only_input,
                 emit_update_before: *emit_update_before,
+                ttl_ms: *ttl_ms,
                 key_groups,
             })?)
         }
@@ -251,7 +255,7 @@ fn top(
             ttl_ms: *ttl_ms,
             key_groups,
         })?),
-        NodeKind::Over { partition, time, frame, calls, shown } => Box::new(Over::new(OverParameters {
+        NodeKind::Over { partition, time, frame, calls, shown, ttl_ms } => Box::new(Over::new(OverParameters {
             input,
             output,
             partition: partition.clone(),
@@ -259,9 +263,10 @@ fn top(
             frame: *frame,
             calls: calls.clone(),
             shown: *shown,
+            ttl_ms: *ttl_ms,
             key_groups,
         })?),
-        NodeKind::OverTable { partition, order, frame, calls, shown } => {
+        NodeKind::OverTable { partition, order, frame, calls, shown, ttl_ms } => {
             Box::new(OverTable::new(OverTableParameters {
                 input,
                 output,
@@ -270,6 +275,7 @@ fn top(
                 frame: *frame,
                 calls: calls.clone(),
                 shown: *shown,
+                ttl_ms: *ttl_ms,
                 key_groups,
             })?)
         }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use super::metrics::SubtaskMetrics;
 use crate::changelog::{ChangeBatch, CheckpointId, Event, Watermark};
@@ -79,7 +80,10 @@ impl Chain {
     pub fn clock(&mut self, now: ProcessingTime) -> Result<()> {
         let mut links = &mut self.links[..];
         while let Some((link, rest)) = links.split_first_mut() {
+            // Bundles close and windows fire by the clock: it is work like any other.
+            let started = Instant::now();
             link.operator.on_clock(now, &mut link.output)?;
+            link.metrics.add_busy(started.elapsed());
             link.pass_on(rest, &mut self.emitted)?;
             if link.idleness.as_mut().is_some_and(|idleness| idleness.has_begun(now)) {
                 link.metrics.time.set_idle(true);
@@ -89,7 +93,7 @@ impl Chain {
         }
         if now.saturating_sub(self.published) >= PUBLISH_MS {
             self.published = now;
-            self.publish_counters();
+            self.publish_counters()?;
         }
         Ok(())
     }
@@ -141,7 +145,9 @@ impl Chain {
         let mut port = port;
         let mut links = &mut self.links[..];
         while let Some((link, rest)) = links.split_first_mut() {
+            let started = Instant::now();
             link.operator.on_end(port, &mut link.output)?;
+            link.metrics.add_busy(started.elapsed());
             link.pass_on(rest, &mut self.emitted)?;
             if !last {
                 return Ok(());
@@ -151,15 +157,22 @@ impl Chain {
         Ok(())
     }
 
-    /// Hands the operators' own counters to the metrics.
-    pub fn publish_counters(&self) {
-        for link in &self.links {
+    /// Hands the operators' own counters and the size of their state to the metrics, once they have given back the memory
+    /// that they need no more.
+    ///
+    /// # Errors
+    /// The operators'.
+    pub fn publish_counters(&mut self) -> Result<()> {
+        for link in &mut self.links {
+            link.operator.shrink()?;
+            link.metrics.set_state(link.operator.state_size());
             let counters = link.operator.counters();
             if !counters.is_empty() {
                 link.metrics.set_counters(counters);
             }
             link.metrics.time.set_report(link.operator.time_report());
         }
+        Ok(())
     }
 }
 
@@ -184,6 +197,7 @@ fn feed(links: &mut [Link], port: Port, event: Event, emitted: &mut Vec<Event>) 
         emitted.push(event);
         return Ok(());
     };
+    let started = Instant::now();
     match event {
         Event::Changes(batch) => {
             link.metrics.add_in(batch.len());
@@ -199,6 +213,7 @@ fn feed(links: &mut [Link], port: Port, event: Event, emitted: &mut Vec<Event>) 
         // Idleness is between tasks; an operator has nothing to do about it.
         other => return feed(rest, 0, other, emitted),
     }
+    link.metrics.add_busy(started.elapsed());
     link.pass_on(rest, emitted)
 }
 

@@ -4,7 +4,7 @@ use arrow::datatypes::SchemaRef;
 
 use crate::changelog::{ChangeBatch, ChangelogMode, CheckpointId, Event, Watermark};
 use crate::error::{Error, Result};
-use crate::operators::{Operator, Output, Port, ProcessingTime, TimeReport};
+use crate::operators::{Operator, Output, Port, ProcessingTime, StateSize, TimeReport};
 use crate::state::{Restored, Snapshot};
 
 /// An operator whose output is checked against its node.
@@ -89,6 +89,14 @@ impl Operator for Checked {
 
     fn restore(&mut self, from: Restored) -> Result<()> {
         self.inner.restore(from)
+    }
+
+    fn state_size(&self) -> Option<StateSize> {
+        self.inner.state_size()
+    }
+
+    fn shrink(&mut self) -> Result<()> {
+        self.inner.shrink()
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {

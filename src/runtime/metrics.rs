@@ -2,10 +2,12 @@
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use super::time_metrics::TimeMetrics;
 use crate::connectors::Progress;
 use crate::operators::Lateness;
+use crate::operators::StateSize;
 
 /// The counts of one operator subtask; written by its task, read by anybody.
 #[derive(Debug)]
@@ -18,6 +20,8 @@ pub struct SubtaskMetrics {
     pub watermark: AtomicI64,
     /// When rows came, whom it waits for, what it knows of event time.
     pub time: TimeMetrics,
+    /// Nanoseconds spent in the operator itself.
+    busy: AtomicU64,
     /// The operator's own counters, and a reader's progress: written now and then, so a lock costs nothing.
     details: Mutex<Details>,
 }
@@ -25,6 +29,7 @@ pub struct SubtaskMetrics {
 #[derive(Debug, Default)]
 struct Details {
     counters: Vec<(&'static str, u64)>,
+    state: Option<StateSize>,
     progress: Progress,
 }
 
@@ -35,6 +40,7 @@ impl Default for SubtaskMetrics {
             rows_out: AtomicU64::new(0),
             watermark: AtomicI64::new(i64::MIN),
             time: TimeMetrics::default(),
+            busy: AtomicU64::new(0),
             details: Mutex::default(),
         }
     }
@@ -49,6 +55,16 @@ impl SubtaskMetrics {
     /// Counts rows that went.
     pub fn add_out(&self, rows: usize) {
         self.rows_out.fetch_add(rows as u64, Ordering::Relaxed);
+    }
+
+    /// Counts time spent in the operator itself.
+    pub fn add_busy(&self, time: Duration) {
+        self.busy.fetch_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    /// Takes over how much the operator remembers.
+    pub fn set_state(&self, state: Option<StateSize>) {
+        self.details.lock().unwrap_or_else(PoisonError::into_inner).state = state;
     }
 
     /// Takes over the operator's counters.
@@ -85,6 +101,12 @@ pub struct OperatorMetrics {
     pub counters: Vec<(String, u64)>,
     /// Bytes of its state in the last checkpoint; `None` without checkpoints.
     pub state_bytes: Option<u64>,
+    /// Keys it remembers (groups, partitions; rows where rows are kept), as of a moment ago; `None` if it remembers nothing.
+    pub state_keys: Option<u64>,
+    /// Bytes of memory that takes, more or less.
+    pub memory_bytes: Option<u64>,
+    /// Time spent in the operator itself, over all its subtasks.
+    pub busy: Duration,
 }
 
 /// Which operators a job has, and where their counts are.
@@ -152,6 +174,8 @@ impl Registry {
                     None => counters.push((name.to_owned(), count)),
                 }
             }
+            let states = subtasks.iter().map(|subtask| subtask.details(|details| details.state));
+            let state: Option<StateSize> = states.sum();
             OperatorMetrics {
                 uid: uid.clone(),
                 description: description.clone(),
@@ -161,6 +185,9 @@ impl Registry {
                 watermark: watermark.filter(|mark| *mark != i64::MIN),
                 counters,
                 state_bytes: None,
+                state_keys: state.map(|state| state.keys),
+                memory_bytes: state.map(|state| state.bytes),
+                busy: Duration::from_nanos(sum(subtasks, |subtask| &subtask.busy)),
             }
         };
         self.operators.iter().map(describe).collect()

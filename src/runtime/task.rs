@@ -15,7 +15,7 @@
 //! to the checkpoints that follow.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 use tokio::time::{Interval, MissedTickBehavior};
@@ -435,7 +435,7 @@ impl Body {
             crash_point("prepared");
             *dirty = false;
         }
-        self.chain.publish_counters();
+        self.chain.publish_counters()?;
         let (task, subtask) = (self.index, self.subtask);
         let ack = Ack { task, id, subtask, snapshots, positions, committable };
         // Without a coordinator the job is over, and the task learns it elsewhere.
@@ -450,7 +450,7 @@ impl Body {
             self.emit(Event::End).await?;
         }
         self.flush()?;
-        self.chain.publish_counters();
+        self.chain.publish_counters()?;
         self.metrics.time.end();
         drop(self.reports.send(Report::Ended));
         // Requests whose barriers came in time are known; those that no barrier can bring any more are answered here.
@@ -464,7 +464,7 @@ impl Body {
 
     async fn tick(&mut self) -> Result<(), Stop> {
         self.chain.clock(self.clock.now_ms())?;
-        self.chain.publish_counters();
+        self.chain.publish_counters()?;
         self.send().await
     }
 
@@ -493,7 +493,9 @@ impl Body {
                 SendError::Failed(error) => Stop::Failed(error),
             }),
             (Tail::Sink { columns, writer, metrics, dirty, .. }, Event::Changes(batch)) => {
+                let started = Instant::now();
                 writer.write(&columns.name(&batch)?)?;
+                metrics.add_busy(started.elapsed());
                 metrics.add_in(batch.len());
                 *dirty = true;
                 Ok(())

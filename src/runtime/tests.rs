@@ -236,6 +236,7 @@ fn counting(last: NodeKind) -> StreamGraph {
         function: AggregateFunction::Count,
         arguments: Vec::new(),
         distinct: false,
+        order: Vec::new(),
         filter: None,
         monotone: false,
         output: Arc::new(Field::new("n", DataType::Int64, false)),

@@ -3,6 +3,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use datafusion_expr::{AggregateUDF, ScalarUDF};
+
+use super::analyze::{self, Analysis, Running};
 use super::connectors::{ProgramTable, SessionConnectors};
 use super::describe::{self, ViewColumns};
 use super::engine::EngineInner;
@@ -11,10 +14,10 @@ use super::options::SessionOptions;
 use super::{alter, databases, show, tables};
 use crate::catalog::{Catalog, QualifiedName, Relation};
 use crate::error::{Error, ErrorKind, Result};
-use crate::functions::{FunctionContext, FunctionSet};
+use crate::functions::{FunctionContext, FunctionSet, ProgramFunctions};
 use crate::limits::STACK_BYTES;
 use crate::plan::stream::StreamGraph;
-use crate::plan::{self, Planner};
+use crate::plan::{self, Planner, TableFacts};
 use crate::runtime::{self, JobConfig};
 use crate::sql::{self, ClientCommand, Insert, ObjectKind, Statement};
 
@@ -32,6 +35,7 @@ pub(super) struct State {
     pub(super) catalog: Catalog,
     pub(super) options: SessionOptions,
     pub(super) program_tables: HashMap<String, ProgramTable>,
+    pub(super) program_functions: ProgramFunctions,
     pub(super) jobs: Vec<Job>,
     /// How many jobs of each name there were: the second `INSERT INTO t` of a script is `t-2`, in every run.
     job_names: HashMap<String, usize>,
@@ -61,6 +65,13 @@ pub enum Outcome {
     Query(Changes),
     /// A job runs.
     Job(Job),
+}
+
+/// What came of a statement that has been started.
+enum Started {
+    Outcome(Outcome),
+    /// It runs, and its plan is shown at its end.
+    Analysis(Analysis),
 }
 
 impl Outcome {
@@ -101,7 +112,10 @@ impl Session {
     /// # Errors
     /// Whatever is wrong with it.
     pub async fn execute(&self, sql: &str) -> Result<Outcome> {
-        on_a_deep_stack(|| self.start(sql))?
+        match on_a_deep_stack(|| self.start(sql))?? {
+            Started::Outcome(outcome) => Ok(outcome),
+            Started::Analysis(analysis) => analysis.finish().await,
+        }
     }
 
     /// Runs a query.
@@ -162,20 +176,85 @@ impl Session {
         Ok(())
     }
 
+    /// Adds a scalar function of the program's own, to be called by its name and aliases in any statement that follows.
+    ///
+    /// # Errors
+    /// If a name is taken.
+    pub fn register_function(&self, function: ScalarUDF) -> Result<()> {
+        self.lock().program_functions.add_scalar(function)
+    }
+
+    /// Adds an aggregate function of the program's own. `evaluate` is called again and again and must leave the
+    /// accumulator as it is. Where rows are taken back, an accumulator with `supports_retract_batch` takes back any value
+    /// that came; for one without, the values of a group are kept and each result is computed from all of them.
+    ///
+    /// # Errors
+    /// If a name is taken.
+    pub fn register_aggregate(&self, function: AggregateUDF) -> Result<()> {
+        self.lock().program_functions.add_aggregate(function)
+    }
+
+    /// Adds a table function of the program's own: a function that gives an array, whose elements are the rows of
+    /// `LATERAL TABLE(f(x))`. Elements that are structs are rows of several columns.
+    ///
+    /// # Errors
+    /// If a name is taken.
+    pub fn register_table_function(&self, function: ScalarUDF) -> Result<()> {
+        self.lock().program_functions.add_table(function)
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         // A panic while planning leaves catalog and options as they were: nothing is half written.
         self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     /// Everything but waiting: what is planned is consistent with one state of the session.
-    fn start(&self, sql: &str) -> Result<Outcome> {
+    fn start(&self, sql: &str) -> Result<Started> {
         let parsed = sql::parse_statement(sql)?;
         if let (Some(place), false) = (parsed.bang, self.lock().options.extensions()?) {
             return Err(plan::beyond_flink("!= is another spelling of <>").at(Some(place)));
         }
         let place = Some(parsed.span);
         // An error that knows no better place is at least one of this statement.
-        self.run(parsed.statement).map_err(|error| if error.kind() == ErrorKind::Sql { error.at(place) } else { error })
+        let started = match parsed.statement {
+            Statement::Explain { details, statement } if details.iter().any(|detail| detail == "ANALYZE") => {
+                self.analyze(*statement).map(Started::Analysis)
+            }
+            statement => self.run(statement).map(Started::Outcome),
+        };
+        started.map_err(|error| if error.kind() == ErrorKind::Sql { error.at(place) } else { error })
+    }
+
+    /// Starts a statement whose plan is shown with what its operators have done.
+    fn analyze(&self, statement: Statement) -> Result<Analysis> {
+        let mut state = self.lock();
+        let graph = self.plan_explained(&state, &statement)?;
+        let connectors = self.connectors(&state);
+        let facts = tables::ConnectorFacts { connectors: &connectors, context: self.context(&state)? };
+        analyze::require_bounded(&graph, |table| Ok(facts.source(table)?.bounded))?;
+        let inserts = match statement {
+            Statement::Insert(insert) => vec![*insert],
+            Statement::StatementSet(inserts) => inserts,
+            _ => Vec::new(),
+        };
+        let outcome = match inserts.as_slice() {
+            [] => self.run_query(&state, graph.clone())?,
+            inserts => self.run_inserts(&mut state, inserts)?,
+        };
+        let running = match outcome {
+            Outcome::Query(changes) => Running::Query(Box::new(changes)),
+            outcome => Running::Job(outcome.into_job()?),
+        };
+        Ok(Analysis { graph, running })
+    }
+
+    fn plan_explained(&self, state: &State, statement: &Statement) -> Result<StreamGraph> {
+        self.planner(state, |planner| match statement {
+            Statement::Query(query) => planner.query(query),
+            Statement::Insert(insert) => planner.inserts(std::slice::from_ref(insert.as_ref())),
+            Statement::StatementSet(inserts) => planner.inserts(inserts),
+            _ => Err(Error::sql("EXPLAIN takes a query, an INSERT or a statement set")),
+        })
     }
 
     fn run(&self, statement: Statement) -> Result<Outcome> {
@@ -265,12 +344,7 @@ impl Session {
     }
 
     fn explain(&self, state: &State, statement: Statement) -> Result<Outcome> {
-        let graph = self.planner(state, |planner| match statement {
-            Statement::Query(query) => planner.query(&query),
-            Statement::Insert(insert) => planner.inserts(std::slice::from_ref(&*insert)),
-            Statement::StatementSet(inserts) => planner.inserts(&inserts),
-            _ => Err(Error::sql("EXPLAIN takes a query, an INSERT or a statement set")),
-        })?;
+        let graph = self.plan_explained(state, &statement)?;
         show::text("result", std::iter::once(plan::explain(&graph)))
     }
 
@@ -337,7 +411,8 @@ impl Session {
             clock: Arc::new(move || clock.now_ms()),
             batch: state.options.batch()?,
         };
-        Ok(Arc::new(FunctionSet::new(context).with_extensions(state.options.extensions()?)))
+        let functions = FunctionSet::new(context).with_extensions(state.options.extensions()?);
+        Ok(Arc::new(functions.with_program(&state.program_functions)))
     }
 
     fn connectors(&self, state: &State) -> Arc<SessionConnectors> {

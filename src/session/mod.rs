@@ -12,6 +12,7 @@
 //! `databases` and `alter` change the catalog; `show`, `describe` and `recreate` answer with what is in it.
 
 mod alter;
+mod analyze;
 pub mod checkpoints;
 mod connectors;
 mod databases;

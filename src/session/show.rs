@@ -71,7 +71,10 @@ pub(super) fn show(
             let built_in = functions.names().into_iter().map(|name| name.to_uppercase());
             listed("function name", built_in.chain(catalog.functions().map(|own| own.name.clone())).collect())
         }
-        "USER FUNCTIONS" => listed("function name", catalog.functions().map(|own| own.name.clone()).collect()),
+        "USER FUNCTIONS" => {
+            let in_sql = catalog.functions().map(|own| own.name.clone());
+            listed("function name", in_sql.chain(functions.program_names().iter().cloned()).collect())
+        }
         "MODULES" => listed("module name", vec!["core".into()]),
         "FULL MODULES" => rows(&["module name", "used"], vec![vec![Some("core".into()), Some("TRUE".into())]]),
         "JOBS" => {

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use arrow::array::{ArrayRef, Int64Array, RecordBatch};
+use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch};
+use futures::FutureExt;
 
 use super::{Engine, ProgramTable};
 use crate::changelog::{ChangeBatch, ChangelogMode};
@@ -110,4 +111,75 @@ fn early_results_come_when_their_delay_is_over() {
         (9_999, &[], &["-U[2, 3]", "+U[3, 7]"]),
     ];
     check(&options, group, &steps);
+}
+
+#[test]
+fn idle_keys_expire_by_the_clock_that_the_program_sets() {
+    let steps: [(i64, &[i64], &[&str]); 3] =
+        [(1_000, &[1], &["+I[1, 1]"]), (5_000, &[1], &["-U[1, 1]", "+U[1, 2]"]), (10_000, &[1], &["+I[1, 1]"])];
+    check(&[("table.exec.state.ttl", "5 s")], "SELECT v, COUNT(*) FROM t GROUP BY v", &steps);
+    let over = "SELECT v, COUNT(*) OVER (PARTITION BY v ORDER BY now) FROM p";
+    let steps: [(i64, &[i64], &[&str]); 3] =
+        [(1_000, &[1], &["+I[1, 1]"]), (5_000, &[1], &["+I[1, 2]"]), (10_000, &[1], &["+I[1, 1]"])];
+    check(&[("table.exec.state.ttl", "5 s")], over, &steps);
+}
+
+/// The lines of a statement's answer.
+fn answer(session: &super::Session, engine: &Engine, sql: &str) -> Vec<String> {
+    let rows = match engine.block_on(session.execute(sql)).unwrap() {
+        super::Outcome::Rows(rows) => rows,
+        _ => panic!("{sql} has no rows to show"),
+    };
+    rows.column(0).as_string::<i32>().iter().flatten().flat_map(str::lines).map(str::to_string).collect()
+}
+
+#[test]
+fn explain_analyze_shows_what_every_operator_did() {
+    let engine = Engine::builder().parallelism(2).build().unwrap();
+    let session = engine.session();
+    let keys: ArrayRef = Arc::new(Int64Array::from_iter_values((0..5_000).map(|row| row % 100)));
+    let rows = RecordBatch::try_from_iter([("k", keys)]).unwrap();
+    session.register("t", ProgramTable::batches(rows.schema(), vec![rows])).unwrap();
+    let lines = answer(&session, &engine, "EXPLAIN ANALYZE SELECT k, COUNT(*) FROM t GROUP BY k");
+    let measured = |operator: &str| {
+        let at = lines.iter().position(|line| line.contains(operator)).unwrap();
+        lines[at..].iter().find(|line| line.contains("measured: ")).unwrap().trim().to_string()
+    };
+    assert!(measured("GroupAggregate").contains("rows in=5000, out=9900, state keys=100, memory="), "{lines:#?}");
+    assert!(measured("GroupAggregate").contains("busy="), "{lines:#?}");
+    assert!(measured("Source").contains("out=5000"), "{lines:#?}");
+    assert!(measured("Collect").contains("in=9900"), "{lines:#?}");
+    assert!(lines.last().unwrap().starts_with("ran for "), "{lines:#?}");
+    let (_send, receive) = tokio::sync::mpsc::unbounded_channel::<Result<ChangeBatch>>();
+    let endless = futures::stream::unfold(receive, |mut receive| async { Some((receive.recv().await?, receive)) });
+    let schema = Arc::new(arrow::datatypes::Schema::new(vec![arrow::datatypes::Field::new(
+        "k",
+        arrow::datatypes::DataType::Int64,
+        true,
+    )]));
+    session.register("endless", ProgramTable::stream(schema, ChangelogMode::APPEND, endless)).unwrap();
+    let error = engine.block_on(session.execute("EXPLAIN ANALYZE SELECT * FROM endless")).err().unwrap();
+    assert_eq!(error.message(), "EXPLAIN ANALYZE runs to the end, and table 'endless' has none");
+}
+
+#[test]
+fn functions_of_the_program_have_names_of_their_own() {
+    use crate::function::{ColumnarValue, Volatility, create_udf};
+    let engine = Engine::builder().parallelism(1).build().unwrap();
+    let session = engine.session();
+    let function = |name: &str| {
+        let body = Arc::new(|arguments: &[ColumnarValue]| Ok(arguments[0].clone()));
+        let int = arrow::datatypes::DataType::Int64;
+        create_udf(name, vec![int.clone()], int, Volatility::Immutable, body)
+    };
+    session.register_function(function("same_of")).unwrap();
+    let taken = session.register_function(function("Same_Of")).unwrap_err();
+    assert_eq!(taken.message(), "function 'Same_Of' is registered already");
+    let built_in = session.register_function(function("UPPER")).unwrap_err();
+    assert_eq!(built_in.message(), "function 'UPPER' is built in");
+    assert!(session.register_table_function(function("sum")).is_err());
+    assert!(answer(&session, &engine, "SHOW USER FUNCTIONS").contains(&"same_of".to_string()));
+    assert!(engine.session().execute("SELECT same_of(1)").now_or_never().unwrap().is_err());
+    let created = engine.block_on(session.execute("CREATE FUNCTION same_of(x INT) AS x"));
+    assert!(created.is_err(), "a name has one meaning");
 }

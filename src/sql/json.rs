@@ -10,9 +10,9 @@
 //! | `JSON_OBJECT([KEY] k VALUE v, k: v, …)` | `JSON_OBJECT(k, v, …)`, NULL on NULL; with ABSENT ON NULL: `JSON_OBJECT_ABSENT_ON_NULL(k, v, …)` |
 //! | `JSON_OBJECTAGG([KEY] k VALUE v)` | `JSON_OBJECTAGG(k, v[, 'ABSENT'])` |
 //! | `JSON_ARRAY(v, …)`, ABSENT ON NULL | the same; with NULL ON NULL: `JSON_ARRAY_NULL_ON_NULL(v, …)` |
-//! | `JSON_ARRAYAGG(v)`, ABSENT ON NULL | the same; with NULL ON NULL: `JSON_ARRAYAGG(v, 'NULL')` |
+//! | `JSON_ARRAYAGG(v [ORDER BY o])`, ABSENT ON NULL | the same; with NULL ON NULL: `JSON_ARRAYAGG(v, 'NULL' [ORDER BY o])` |
 
-use sqlparser::ast::{Expr, Ident, Value};
+use sqlparser::ast::{Expr, FunctionArgumentClause, Ident, Value};
 use sqlparser::dialect::{Dialect, Precedence};
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::Token;
@@ -32,7 +32,7 @@ pub(super) fn parse_call(parser: &mut Parser) -> Parse<Option<Expr>> {
         "JSON_EXISTS" => json_exists,
         "JSON_OBJECT" | "JSON_OBJECTAGG" => json_object,
         "JSON_ARRAY" => json_array,
-        "JSON_ARRAYAGG" => json_array_aggregate,
+        "JSON_ARRAYAGG" => return json_array_aggregate(parser).map(Some),
         _ => return Ok(None),
     };
     let mut name = parser.parse_identifier()?;
@@ -192,10 +192,18 @@ fn json_array(parser: &mut Parser, name: &mut Ident) -> Parse<Vec<Expr>> {
     Ok(arguments)
 }
 
-fn json_array_aggregate(parser: &mut Parser, _: &mut Ident) -> Parse<Vec<Expr>> {
+fn json_array_aggregate(parser: &mut Parser) -> Parse<Expr> {
+    let name = parser.parse_identifier()?;
+    parser.advance_token();
     let mut arguments = parser.parse_comma_separated(Parser::parse_expr)?;
+    let mut clauses = Vec::new();
+    if accept(parser, &["ORDER", "BY"]) {
+        let order = parser.parse_comma_separated(Parser::parse_order_by_expr)?;
+        clauses.push(FunctionArgumentClause::OrderBy(order));
+    }
     if on_null(parser) == Some("NULL") {
         arguments.push(text("NULL"));
     }
-    Ok(arguments)
+    require_token(parser, &Token::RParen)?;
+    Ok(Expr::Function(function(name, arguments, clauses)))
 }

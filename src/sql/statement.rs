@@ -87,7 +87,7 @@ pub enum Statement {
     StatementSet(Vec<Insert>),
     /// `EXPLAIN [details] statement`
     Explain {
-        /// `CHANGELOG_MODE`, `ESTIMATED_COST`, …, as written, upper case; empty for plain `EXPLAIN`.
+        /// `CHANGELOG_MODE`, `ESTIMATED_COST`, `ANALYZE`, …, as written, upper case; empty for plain `EXPLAIN`.
         details: Vec<String>,
         /// A query, insert or statement set.
         statement: Box<Statement>,

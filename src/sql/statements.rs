@@ -224,7 +224,7 @@ fn inserts(parser: &mut Parser) -> Parse<Statement> {
 fn explain(parser: &mut Parser) -> Parse<Statement> {
     let mut details = Vec::new();
     if !accept(parser, &["PLAN", "FOR"]) {
-        let known = ["ESTIMATED_COST", "CHANGELOG_MODE", "JSON_EXECUTION_PLAN", "PLAN_ADVICE"];
+        let known = ["ANALYZE", "ESTIMATED_COST", "CHANGELOG_MODE", "JSON_EXECUTION_PLAN", "PLAN_ADVICE"];
         while let Some(detail) = accept_one(parser, &known) {
             details.push(detail.to_string());
             if !parser.consume_token(&Token::Comma) {

@@ -7,7 +7,7 @@ use arrow::array::{ArrayRef, AsArray, Int64Array};
 use arrow::datatypes::{DataType, Field, FieldRef, Int64Type};
 use arrow::row::Rows;
 
-use super::codec::{Codec, CodecKey};
+use super::codec::{Codec, CodecKey, shared_bytes};
 use super::key_table::KeyTable;
 use super::multiset::unfit;
 use super::snapshot::{Restored, TableDelta};
@@ -29,6 +29,9 @@ pub struct Arrivals {
     codec: Codec<Bytes>,
     groups: Vec<Group>,
     retractable: bool,
+    /// How many values there are, and their bytes.
+    count: usize,
+    value_bytes: usize,
     next: i64,
     /// Arrivals that came or went since the last snapshot; recorded from the first one on.
     dirty: Vec<(u32, i64)>,
@@ -41,8 +44,9 @@ impl Arrivals {
     /// # Errors
     /// If values of this type have no row form.
     pub fn new(data_type: &DataType, retractable: bool) -> Result<Arrivals> {
-        let (groups, dirty) = Default::default();
-        Ok(Arrivals { codec: Codec::new(data_type)?, groups, retractable, next: 0, dirty, tracking: false })
+        let (groups, count, value_bytes, dirty) = Default::default();
+        let codec = Codec::new(data_type)?;
+        Ok(Arrivals { codec, groups, retractable, count, value_bytes, next: 0, dirty, tracking: false })
     }
 
     /// The codec of the values.
@@ -65,6 +69,21 @@ impl Arrivals {
         }
     }
 
+    /// Bytes in use, more or less: trees have some room.
+    pub fn bytes(&self) -> usize {
+        let place = size_of::<(i64, Bytes)>() * if self.retractable { 2 } else { 1 };
+        let groups = self.groups.capacity() * size_of::<Group>();
+        groups + self.count * (place + place / 2) + self.value_bytes + self.dirty.capacity() * size_of::<(u32, i64)>()
+    }
+
+    /// Gives back the memory of slots, none of which holds a value.
+    pub fn shrink(&mut self) {
+        if self.count == 0 {
+            self.groups = Vec::new();
+            self.dirty.shrink_to_fit();
+        }
+    }
+
     /// A value arrives.
     pub fn push(&mut self, slot: u32, value: &[u8]) {
         let sequence = self.next;
@@ -76,6 +95,8 @@ impl Arrivals {
     }
 
     fn insert(&mut self, slot: u32, sequence: i64, value: Bytes) {
+        self.count += 1;
+        self.value_bytes += shared_bytes(&value);
         let group = &mut self.groups[slot as usize];
         if self.retractable {
             group.by_value.insert((Arc::clone(&value), sequence));
@@ -92,6 +113,8 @@ impl Arrivals {
         };
         group.by_value.remove(&found);
         group.by_sequence.remove(&found.1);
+        self.count -= 1;
+        self.value_bytes -= shared_bytes(&found.0);
         if self.tracking {
             self.dirty.push((slot, found.1));
         }
@@ -115,7 +138,7 @@ impl Arrivals {
 
     /// The values of `from` become `into`'s, still in order of arrival over both.
     pub fn merge(&mut self, into: u32, from: u32) {
-        let group = std::mem::take(&mut self.groups[from as usize]);
+        let group = self.take(from);
         for (sequence, value) in group.by_sequence {
             if self.tracking {
                 self.dirty.extend([(from, sequence), (into, sequence)]);
@@ -124,9 +147,16 @@ impl Arrivals {
         }
     }
 
+    fn take(&mut self, slot: u32) -> Group {
+        let group = std::mem::take(&mut self.groups[slot as usize]);
+        self.count -= group.by_sequence.len();
+        self.value_bytes -= group.by_sequence.values().map(|value| shared_bytes(value)).sum::<usize>();
+        group
+    }
+
     /// Forgets the values of a slot.
     pub fn clear(&mut self, slot: u32) {
-        let group = std::mem::take(&mut self.groups[slot as usize]);
+        let group = self.take(slot);
         if self.tracking {
             self.dirty.extend(group.by_sequence.into_keys().map(|sequence| (slot, sequence)));
         }
@@ -186,6 +216,8 @@ impl Arrivals {
                 for (row, slot) in slots.iter().enumerate() {
                     let group = &mut self.groups[*slot as usize];
                     if let Some(value) = group.by_sequence.remove(&sequences.value(row)) {
+                        self.count -= 1;
+                        self.value_bytes -= shared_bytes(&value);
                         group.by_value.remove(&(value, sequences.value(row)));
                     }
                 }

@@ -35,6 +35,11 @@ pub trait CodecKey: Borrow<Self::View> + Ord + Clone + Debug + Send + 'static {
     /// The view as a key of its own.
     fn own(view: &Self::View) -> Self;
 
+    /// Bytes of the key that lie elsewhere.
+    fn heap_bytes(&self) -> usize {
+        0
+    }
+
     /// The values of keys, `None` as NULL.
     ///
     /// # Errors
@@ -186,6 +191,11 @@ impl CodecKey for i128 {
     }
 }
 
+/// Bytes of a shared run of bytes with its two counters.
+pub(super) fn shared_bytes(bytes: &[u8]) -> usize {
+    bytes.len() + 16
+}
+
 impl CodecKey for Arc<[u8]> {
     type View = [u8];
     type Column = Rows;
@@ -201,6 +211,10 @@ impl CodecKey for Arc<[u8]> {
 
     fn own(view: &[u8]) -> Arc<[u8]> {
         view.into()
+    }
+
+    fn heap_bytes(&self) -> usize {
+        shared_bytes(self)
     }
 
     fn decode(codec: &Codec<Arc<[u8]>>, keys: &[Option<Arc<[u8]>>]) -> Result<ArrayRef> {

@@ -92,6 +92,11 @@ impl IntegerIndex {
         }
     }
 
+    /// Bytes in use.
+    pub fn bytes(&self) -> usize {
+        self.places.capacity() * size_of::<(i64, u32)>()
+    }
+
     /// Forgets `key`. The keys behind it move up, so that no tombstone lengthens later searches.
     pub fn remove(&mut self, key: i64) {
         let mask = self.places.len() - 1;

@@ -170,6 +170,19 @@ impl KeyStore {
         }
     }
 
+    /// Bytes in use.
+    pub fn bytes(&self) -> usize {
+        match self {
+            KeyStore::Single(_) => 0,
+            KeyStore::Integer(store) => store.index.bytes() + store.values.capacity() * size_of::<i64>(),
+            KeyStore::Text(store) | KeyStore::Rows(store, _) => {
+                let index = store.index.capacity() * (size_of::<u32>() + 1);
+                let spans = store.spans.capacity() * size_of::<(usize, u32)>();
+                index + store.hashes.capacity() * size_of::<u64>() + spans + store.arena.capacity()
+            }
+        }
+    }
+
     /// The key columns of these slots.
     pub fn take(&self, slots: &[u32], fields: &[FieldRef]) -> Result<Vec<ArrayRef>> {
         match self {

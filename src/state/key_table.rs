@@ -16,6 +16,9 @@ use super::narrow::widen;
 use super::snapshot::{KEY_COLUMNS, KEY_GROUP_COLUMN, Scope, TableDelta};
 use crate::error::{Error, Result};
 
+/// Tables that never had so many keys keep their memory.
+const SHRUNK_SLOTS: usize = 1_024;
+
 /// The slot holds a key.
 const LIVE: u8 = 1;
 /// Written since the last snapshot.
@@ -99,6 +102,29 @@ impl KeyTable {
     /// Number of keys.
     pub fn len(&self) -> usize {
         self.live
+    }
+
+    /// Bytes in use.
+    pub fn bytes(&self) -> usize {
+        let slots = self.slots.flags.capacity() + self.slots.free.capacity() * size_of::<u32>();
+        let changes = (self.dirty.capacity() + self.resting.capacity()) * size_of::<u32>();
+        self.store.bytes() + slots + changes
+    }
+
+    /// Gives back the memory of a table that had many keys and has none, and nothing to write about them. Returns whether
+    /// it did: then no slot is given any more, and vectors indexed by slot start anew.
+    ///
+    /// # Errors
+    /// Only by a bug.
+    pub fn shrink(&mut self) -> Result<bool> {
+        let unused = self.live == 0 && self.dirty.is_empty() && self.resting.is_empty();
+        if !unused || self.capacity() < SHRUNK_SLOTS {
+            return Ok(false);
+        }
+        self.store = KeyStore::new(&self.fields)?;
+        self.slots = Slots::default();
+        (self.dirty, self.resting) = Default::default();
+        Ok(true)
     }
 
     /// Number of keys written or removed since the last snapshot; 0 before the first.

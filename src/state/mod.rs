@@ -18,6 +18,7 @@ mod key_store;
 mod key_table;
 mod multiset;
 mod narrow;
+mod ordered_values;
 mod row_store;
 mod snapshot;
 mod sorted_rows;
@@ -31,6 +32,7 @@ pub use key_store::normalise;
 pub use key_table::KeyTable;
 pub use multiset::Multisets;
 pub use narrow::{SavedColumn, narrow, widen};
+pub use ordered_values::{OrderedColumn, OrderedValues};
 pub use row_store::RowStore;
 #[cfg(test)]
 pub use snapshot::KEY_GROUP_COLUMN;

@@ -1,6 +1,7 @@
 //! Counted values per group, in order: what DISTINCT, COLLECT and a retractable MIN or MAX remember.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, Int64Array};
@@ -23,6 +24,9 @@ struct Entry {
 pub struct Multisets<K: CodecKey> {
     codec: Codec<K>,
     groups: Vec<BTreeMap<K, Entry>>,
+    /// How many values there are, and the bytes of theirs that lie elsewhere.
+    values: usize,
+    heap_bytes: usize,
     /// Values written since the last snapshot; recorded from the first one on.
     dirty: Vec<(u32, K)>,
     tracking: bool,
@@ -34,7 +38,8 @@ impl<K: CodecKey> Multisets<K> {
     /// # Errors
     /// If values of this type cannot be ordered.
     pub fn new(data_type: &DataType) -> Result<Multisets<K>> {
-        Ok(Multisets { codec: Codec::new(data_type)?, groups: Vec::new(), dirty: Vec::new(), tracking: false })
+        let (groups, values, heap_bytes, dirty) = Default::default();
+        Ok(Multisets { codec: Codec::new(data_type)?, groups, values, heap_bytes, dirty, tracking: false })
     }
 
     /// The codec of the values.
@@ -49,6 +54,13 @@ impl<K: CodecKey> Multisets<K> {
         }
     }
 
+    /// Bytes in use, more or less: trees have some room.
+    pub fn bytes(&self) -> usize {
+        let groups = self.groups.capacity() * size_of::<BTreeMap<K, Entry>>();
+        let values = self.values * (size_of::<K>() + size_of::<Entry>());
+        groups + values + values / 2 + self.heap_bytes + self.dirty.capacity() * size_of::<(u32, K)>()
+    }
+
     /// Changes a value's count by `by` and returns the count before.
     #[inline]
     pub fn add(&mut self, slot: u32, value: &K::View, by: i64) -> i64 {
@@ -58,6 +70,8 @@ impl<K: CodecKey> Multisets<K> {
             if self.tracking {
                 self.dirty.push((slot, key.clone()));
             }
+            self.values += 1;
+            self.heap_bytes += key.heap_bytes();
             group.insert(key, Entry { count: by, dirty: self.tracking });
             return 0;
         };
@@ -67,8 +81,11 @@ impl<K: CodecKey> Multisets<K> {
             entry.dirty = true;
             self.dirty.push((slot, K::own(value)));
         }
-        if entry.count == 0 {
-            group.remove(value);
+        if entry.count == 0
+            && let Some((value, _)) = group.remove_entry(value)
+        {
+            self.values -= 1;
+            self.heap_bytes -= value.heap_bytes();
         }
         before
     }
@@ -89,15 +106,40 @@ impl<K: CodecKey> Multisets<K> {
         present.map(|(value, entry)| (value, entry.count))
     }
 
+    /// The least value from `at` on, with its count.
+    pub fn at_or_after(&self, slot: u32, at: &K::View) -> Option<(&K, i64)> {
+        let mut from = self.groups[slot as usize].range::<K::View, _>((Bound::Included(at), Bound::Unbounded));
+        from.find(|(_, entry)| entry.count > 0).map(|(value, entry)| (value, entry.count))
+    }
+
+    /// The least value behind `at`, with its count.
+    pub fn after(&self, slot: u32, at: &K::View) -> Option<(&K, i64)> {
+        let mut from = self.groups[slot as usize].range::<K::View, _>((Bound::Excluded(at), Bound::Unbounded));
+        from.find(|(_, entry)| entry.count > 0).map(|(value, entry)| (value, entry.count))
+    }
+
+    /// The greatest value before `at`, with its count.
+    pub fn before(&self, slot: u32, at: &K::View) -> Option<(&K, i64)> {
+        let mut from = self.groups[slot as usize].range::<K::View, _>((Bound::Unbounded, Bound::Excluded(at)));
+        from.rfind(|(_, entry)| entry.count > 0).map(|(value, entry)| (value, entry.count))
+    }
+
     /// The values of `from` become `into`'s too.
     pub fn merge(&mut self, into: u32, from: u32) {
-        let group = std::mem::take(&mut self.groups[from as usize]);
+        let group = self.take(from);
         for (value, entry) in group {
             self.add(into, value.borrow(), entry.count);
             if self.tracking {
                 self.dirty.push((from, value));
             }
         }
+    }
+
+    fn take(&mut self, slot: u32) -> BTreeMap<K, Entry> {
+        let group = std::mem::take(&mut self.groups[slot as usize]);
+        self.values -= group.len();
+        self.heap_bytes -= group.keys().map(K::heap_bytes).sum::<usize>();
+        group
     }
 
     /// The values of a slot as a column, and how many there are of each.
@@ -112,7 +154,7 @@ impl<K: CodecKey> Multisets<K> {
 
     /// Forgets the values of a slot.
     pub fn clear(&mut self, slot: u32) {
-        let group = std::mem::take(&mut self.groups[slot as usize]);
+        let group = self.take(slot);
         if self.tracking {
             self.dirty.extend(group.into_keys().map(|value| (slot, value)));
         }
@@ -197,6 +239,8 @@ impl<K: CodecKey> Multisets<K> {
                 }
             }
         }
+        self.values = self.groups.iter().map(BTreeMap::len).sum();
+        self.heap_bytes = self.groups.iter().flat_map(BTreeMap::keys).map(K::heap_bytes).sum();
         Ok(())
     }
 }

@@ -110,6 +110,23 @@ impl RowStore {
         self.live
     }
 
+    /// Bytes in use; what batches share with others counts in full.
+    pub fn bytes(&self) -> usize {
+        let batches = self.batches.iter().flatten();
+        let rows = batches.map(|batch| batch.rows.get_array_memory_size() + batch.slots.capacity() * size_of::<u32>());
+        let slot = size_of::<(u32, u32)>() + size_of::<i64>() + size_of::<u16>() + size_of::<u8>();
+        rows.sum::<usize>() + self.places.capacity() * slot + self.free.capacity() * size_of::<u32>()
+    }
+
+    /// Gives back the memory of slots if none holds a row and there is nothing to write about them.
+    pub fn shrink(&mut self) {
+        if self.live > 0 || !self.dirty.is_empty() || !self.gone.is_empty() {
+            return;
+        }
+        (self.batches, self.free_batches, self.wasteful) = Default::default();
+        (self.places, self.sequences, self.groups, self.flags, self.free) = Default::default();
+    }
+
     /// One more than the greatest slot ever given.
     pub fn capacity(&self) -> usize {
         self.places.len()

@@ -12,6 +12,7 @@ use arrow::compute::SortOptions;
 use arrow::datatypes::{DataType, Field, FieldRef, Int64Type, SchemaRef};
 use arrow::row::{RowConverter, Rows, SortField};
 
+use super::codec::shared_bytes;
 use super::key_table::KeyTable;
 use super::multiset::unfit;
 use super::snapshot::{Restored, TableDelta};
@@ -62,6 +63,9 @@ pub struct SortedRows {
     partitions: Vec<Partition>,
     retractable: bool,
     newest_first: bool,
+    /// How many rows there are, and their bytes with those of their sort keys.
+    count: usize,
+    row_bytes: usize,
     next: i64,
     /// Rows that came or went since the last snapshot; recorded from the first one on.
     dirty: Vec<(u32, Position)>,
@@ -95,6 +99,8 @@ impl SortedRows {
             partitions,
             retractable,
             newest_first,
+            count: 0,
+            row_bytes: 0,
             next: 0,
             dirty,
             tracking: false,
@@ -134,6 +140,27 @@ impl SortedRows {
     pub fn grow(&mut self, slots: usize) {
         if self.partitions.len() < slots {
             self.partitions.resize_with(slots, Partition::default);
+        }
+    }
+
+    /// Number of rows of all slots.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Bytes in use, more or less: trees have some room.
+    pub fn bytes(&self) -> usize {
+        let place = size_of::<(Position, Row)>() * if self.retractable { 2 } else { 1 };
+        let partitions = self.partitions.capacity() * size_of::<Partition>();
+        let changes = self.dirty.capacity() * size_of::<(u32, Position)>();
+        partitions + self.count * (place + place / 2) + self.row_bytes + changes
+    }
+
+    /// Gives back the memory of slots, none of which holds a row.
+    pub fn shrink(&mut self) {
+        if self.count == 0 {
+            self.partitions = Vec::new();
+            self.dirty.shrink_to_fit();
         }
     }
 
@@ -192,7 +219,14 @@ impl SortedRows {
         }
         let partition = &mut self.partitions[slot as usize];
         let sequence = position.sequence;
+        let key_bytes = shared_bytes(&position.key);
+        self.count += 1;
+        self.row_bytes += key_bytes + shared_bytes(&row);
         let before = partition.rows.insert(position, Arc::clone(&row));
+        if let Some(before) = &before {
+            self.count -= 1;
+            self.row_bytes -= key_bytes + shared_bytes(before);
+        }
         if self.retractable {
             if let Some(before) = before {
                 partition.by_value.remove(&(before, sequence));
@@ -212,6 +246,8 @@ impl SortedRows {
     pub fn remove(&mut self, slot: u32, position: &Position) -> Option<Row> {
         let partition = &mut self.partitions[slot as usize];
         let row = partition.rows.remove(position)?;
+        self.count -= 1;
+        self.row_bytes -= shared_bytes(&position.key) + shared_bytes(&row);
         if self.retractable {
             partition.by_value.remove(&(Arc::clone(&row), position.sequence));
         }
@@ -224,6 +260,9 @@ impl SortedRows {
     /// Takes all rows of a slot, in order.
     pub fn take(&mut self, slot: u32) -> impl Iterator<Item = (Position, Row)> + use<> {
         let partition = std::mem::take(&mut self.partitions[slot as usize]);
+        self.count -= partition.rows.len();
+        let bytes = partition.rows.iter().map(|(position, row)| shared_bytes(&position.key) + shared_bytes(row));
+        self.row_bytes -= bytes.sum::<usize>();
         if self.tracking {
             self.dirty.extend(partition.rows.keys().map(|position| (slot, position.clone())));
         }

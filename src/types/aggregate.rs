@@ -1,6 +1,11 @@
 //! What an aggregation computes: the vocabulary that planner and operators share.
 
+use std::sync::Arc;
+
 use arrow::datatypes::FieldRef;
+use datafusion_expr::AggregateUDF;
+
+use super::SortColumn;
 
 /// Bundling of changes (`table.exec.mini-batch.*`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +25,9 @@ pub struct AggregateCall {
     pub arguments: Vec<usize>,
     /// `DISTINCT`.
     pub distinct: bool,
+    /// `ORDER BY` inside the call: in which order the values are taken; empty: as they come. Kept only for functions
+    /// whose result depends on it.
+    pub order: Vec<SortColumn>,
     /// A Boolean column of the input: rows where it is not true are left out.
     pub filter: Option<usize>,
     /// Whether the argument only moves towards the result when rows are updated (MAX over a count that grows), so that
@@ -34,6 +42,8 @@ pub struct AggregateCall {
 pub enum AggregateFunction {
     /// Rows, or rows whose argument is not NULL.
     Count,
+    /// About how many different values there are; exactly where values may go again.
+    ApproximateCountDistinct,
     /// In the argument's own type as Flink types it; whole numbers wrap.
     Sum,
     /// As `Sum`, but 0 over no rows (`SUM0`).
@@ -80,6 +90,26 @@ pub enum AggregateFunction {
     },
     /// The value of the only row; two rows are an error (scalar subqueries).
     SingleValue,
+    /// A function of the program's own.
+    Program(ProgramAggregate),
+}
+
+impl AggregateFunction {
+    /// Whether the result depends on the order in which values are taken.
+    pub fn heeds_order(&self) -> bool {
+        use AggregateFunction::{ArrayAgg, FirstValue, JsonArray, LastValue, ListAgg};
+        matches!(self, FirstValue | LastValue | ListAgg { .. } | ArrayAgg | JsonArray)
+    }
+}
+
+/// An aggregate function that the program has registered. Shown by its name alone.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct ProgramAggregate(pub Arc<AggregateUDF>);
+
+impl std::fmt::Debug for ProgramAggregate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.0.name())
+    }
 }
 
 /// A number from 0 to 1 that can be compared and hashed.

@@ -17,7 +17,7 @@ mod time_zone;
 mod watermark;
 mod window;
 
-pub use aggregate::{AggregateCall, AggregateFunction, Fraction, MiniBatch};
+pub use aggregate::{AggregateCall, AggregateFunction, Fraction, MiniBatch, ProgramAggregate};
 pub use cell::{CellFormat, RowFormat};
 pub use conflict::OnConflict;
 pub use frame::{Frame, FrameBound, FrameCall, FrameFunction, FrameUnits};

@@ -1,11 +1,14 @@
 //! One aggregate call over groups: FILTER, NULLs and DISTINCT before the accumulator.
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch};
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, new_empty_array};
 use arrow::compute::filter;
-use arrow::datatypes::{FieldRef, Schema};
+use arrow::datatypes::{DataType, FieldRef, Schema};
 
 use super::factory::accumulator;
 use super::kernel::{Accumulator, Action};
+use super::program::as_rows;
 use crate::error::{Error, Result};
 use crate::state::{CodecKey, KeyTable, Multisets, Restored, TableDelta, with_codec};
 use crate::types::{AggregateCall, AggregateFunction};
@@ -14,6 +17,7 @@ use crate::types::{AggregateCall, AggregateFunction};
 trait Gate: Send {
     fn grow(&mut self, slots: usize);
     fn clear(&mut self, slot: u32);
+    fn bytes(&self) -> usize;
     fn pass(&mut self, slots: &[u32], actions: &mut [Action], argument: &ArrayRef) -> Result<()>;
     /// Moves the values of `from` to `into` and gives those that `into` did not have.
     fn merge(&mut self, into: u32, from: u32) -> Result<ArrayRef>;
@@ -28,6 +32,10 @@ impl<K: CodecKey> Gate for Multisets<K> {
 
     fn clear(&mut self, slot: u32) {
         Multisets::clear(self, slot);
+    }
+
+    fn bytes(&self) -> usize {
+        Multisets::bytes(self)
     }
 
     fn pass(&mut self, slots: &[u32], actions: &mut [Action], argument: &ArrayRef) -> Result<()> {
@@ -71,9 +79,21 @@ impl<K: CodecKey> Gate for Multisets<K> {
     }
 }
 
+/// A gate for values of this type, none of which is NULL.
+fn gate(data_type: &DataType) -> Result<Box<dyn Gate>> {
+    with_codec!(data_type, K => Ok(Box::new(Multisets::<K>::new(data_type)?)))
+}
+
+/// A gate for values of this type and NULL.
+fn row_gate(data_type: &DataType) -> Result<Box<dyn Gate>> {
+    Ok(Box::new(Multisets::<Arc<[u8]>>::new(data_type)?))
+}
+
 /// An aggregate call with its state for every group.
 pub(super) struct Call {
     arguments: Vec<usize>,
+    /// The columns of `ORDER BY`, which the accumulator gets behind the arguments.
+    order: Vec<usize>,
     filter: Option<usize>,
     skips_null: bool,
     gate: Option<Box<dyn Gate>>,
@@ -92,16 +112,28 @@ impl Call {
         }
         // The least and greatest of a set are those of the multiset.
         let own_set = matches!(call.function, AggregateFunction::Min | AggregateFunction::Max);
-        let gate = match call.arguments.first().filter(|_| call.distinct && !own_set) {
-            Some(argument) => {
-                let data_type = input.field(*argument).data_type();
-                with_codec!(data_type, K => Some(Box::new(Multisets::<K>::new(data_type)?) as Box<dyn Gate>))
+        let own_set = own_set || !call.order.is_empty();
+        // Where values may go, what is approximate otherwise is exact.
+        let counts_set = call.function == AggregateFunction::ApproximateCountDistinct && !append_only;
+        let keeps_null = matches!(
+            call.function,
+            AggregateFunction::ArrayAgg | AggregateFunction::SingleValue | AggregateFunction::Program(_)
+        );
+        let gate = match call.arguments.as_slice() {
+            [..] if !(call.distinct || counts_set) || own_set => None,
+            [] => None,
+            [argument] if !keeps_null => Some(gate(input.field(*argument).data_type())?),
+            // Numbers have no form for NULL; rows do.
+            [argument] => Some(row_gate(input.field(*argument).data_type())?),
+            several => {
+                let empty: Vec<ArrayRef> =
+                    several.iter().map(|column| new_empty_array(input.field(*column).data_type())).collect();
+                Some(row_gate(as_rows(&empty)?.data_type())?)
             }
-            None => None,
         };
-        let keeps_null = matches!(call.function, AggregateFunction::ArrayAgg | AggregateFunction::SingleValue);
         Ok(Call {
             arguments: call.arguments.clone(),
+            order: call.order.iter().map(|sort| sort.column).collect(),
             filter: call.filter,
             skips_null: !keeps_null,
             gate,
@@ -126,20 +158,28 @@ impl Call {
         }
     }
 
+    /// Bytes in use, more or less.
+    pub(super) fn bytes(&self) -> usize {
+        self.accumulator.bytes() + self.gate.as_ref().map_or(0, |gate| gate.bytes())
+    }
+
     /// What `from` has seen counts as seen by `into` too; `from` starts afresh.
     pub(super) fn merge(&mut self, into: u32, from: u32) -> Result<()> {
         let Some(gate) = &mut self.gate else {
-            self.accumulator.merge(into, from);
-            return Ok(());
+            return self.accumulator.merge(into, from);
         };
         // Of a value that both have seen, one copy stays: the other group's are added anew, one by one.
         let values = gate.merge(into, from)?;
         self.accumulator.clear(from);
-        self.accumulator.update(&vec![into; values.len()], None, &[values])
+        let arguments = match self.arguments.as_slice() {
+            [_] => vec![values],
+            _ => values.as_struct().columns().to_vec(),
+        };
+        self.accumulator.update(&vec![into; arguments[0].len()], None, &arguments)
     }
 
     fn argument_columns(&self, rows: &RecordBatch) -> Vec<ArrayRef> {
-        self.arguments.iter().map(|column| ArrayRef::clone(rows.column(*column))).collect()
+        self.arguments.iter().chain(&self.order).map(|column| ArrayRef::clone(rows.column(*column))).collect()
     }
 
     /// Applies a batch; `actions: None` means that every row adds.
@@ -172,6 +212,7 @@ impl Call {
         actions: Option<&[Action]>,
         arguments: &[ArrayRef],
     ) -> Result<bool> {
+        let arguments = &arguments[..self.arguments.len()];
         let nulls: Vec<_> = arguments
             .iter()
             .filter(|_| self.skips_null)
@@ -202,7 +243,10 @@ impl Call {
             keep(&|row| nulls.is_valid(row));
         }
         if let Some(gate) = &mut self.gate {
-            gate.pass(slots, &mut self.narrowed, &arguments[0])?;
+            match arguments {
+                [argument] => gate.pass(slots, &mut self.narrowed, argument)?,
+                several => gate.pass(slots, &mut self.narrowed, &as_rows(several)?)?,
+            }
         }
         Ok(true)
     }

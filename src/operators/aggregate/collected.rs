@@ -11,7 +11,7 @@ use arrow::row::Rows;
 
 use super::kernel::{Fold, Kernel};
 use crate::error::{Error, Result};
-use crate::state::{Arrivals, CodecKey, KeyTable, Multisets, Restored, TableDelta};
+use crate::state::{Arrivals, Codec, CodecKey, KeyTable, Multisets, Restored, TableDelta};
 
 /// MIN or MAX over changes.
 pub(super) struct Extreme<K: CodecKey> {
@@ -79,6 +79,10 @@ impl<K: CodecKey> Kernel for Extreme<K> {
 
     fn value(&self, slot: u32) -> Option<K> {
         extreme(&self.values, slot, self.greatest)
+    }
+
+    fn bytes(&self) -> usize {
+        self.values.bytes()
     }
 
     fn build(&self, values: Vec<Option<K>>) -> Result<ArrayRef> {
@@ -217,6 +221,10 @@ impl<K: CodecKey> Kernel for Collect<K> {
         multiset(&self.values, slot)
     }
 
+    fn bytes(&self) -> usize {
+        self.values.bytes()
+    }
+
     fn build(&self, values: Vec<Vec<(K, i64)>>) -> Result<ArrayRef> {
         match &self.counted {
             Counted::Map(output) => self.map(values, output),
@@ -320,24 +328,12 @@ impl Kernel for Arrived {
         arranged_values(&self.values, &self.arranged, slot)
     }
 
+    fn bytes(&self) -> usize {
+        self.values.bytes()
+    }
+
     fn build(&self, values: Vec<Vec<Arc<[u8]>>>) -> Result<ArrayRef> {
-        let lengths: Vec<usize> = values.iter().map(Vec::len).collect();
-        if matches!(self.arranged, Arranged::First | Arranged::Last) {
-            let values: Vec<Option<Arc<[u8]>>> = values.into_iter().map(|mut value| value.pop()).collect();
-            return self.values.codec().decode(&values);
-        }
-        let all: Vec<Option<Arc<[u8]>>> = values.into_iter().flatten().map(Some).collect();
-        let all = self.values.codec().decode(&all)?;
-        match &self.arranged {
-            Arranged::Joined(separator) => join(&cast(&all, &DataType::Utf8)?, &lengths, separator),
-            Arranged::JsonArray => json_arrays(&all, &lengths),
-            Arranged::Listed(item) => {
-                let nulls: NullBuffer = lengths.iter().map(|length| *length > 0).collect::<Vec<bool>>().into();
-                let offsets = OffsetBuffer::from_lengths(lengths);
-                Ok(Arc::new(ListArray::try_new(Arc::clone(item), offsets, cast(&all, item.data_type())?, Some(nulls))?))
-            }
-            Arranged::First | Arranged::Last => Err(Error::bug("one value is no list")),
-        }
+        arrange(values, &self.arranged, self.values.codec())
     }
 
     fn snapshot(&mut self, table: &str, keys: &KeyTable, base: bool) -> Result<Option<TableDelta>> {
@@ -346,6 +342,27 @@ impl Kernel for Arrived {
 
     fn restore(&mut self, table: &str, keys: &mut KeyTable, from: &Restored) -> Result<()> {
         self.values.restore(table, keys, from)
+    }
+}
+
+/// What is made of each group's values.
+pub(super) fn arrange(values: Vec<Vec<Arc<[u8]>>>, arranged: &Arranged, codec: &Codec<Arc<[u8]>>) -> Result<ArrayRef> {
+    let lengths: Vec<usize> = values.iter().map(Vec::len).collect();
+    if matches!(arranged, Arranged::First | Arranged::Last) {
+        let values: Vec<Option<Arc<[u8]>>> = values.into_iter().map(|mut value| value.pop()).collect();
+        return codec.decode(&values);
+    }
+    let all: Vec<Option<Arc<[u8]>>> = values.into_iter().flatten().map(Some).collect();
+    let all = codec.decode(&all)?;
+    match arranged {
+        Arranged::Joined(separator) => join(&cast(&all, &DataType::Utf8)?, &lengths, separator),
+        Arranged::JsonArray => json_arrays(&all, &lengths),
+        Arranged::Listed(item) => {
+            let nulls: NullBuffer = lengths.iter().map(|length| *length > 0).collect::<Vec<bool>>().into();
+            let offsets = OffsetBuffer::from_lengths(lengths);
+            Ok(Arc::new(ListArray::try_new(Arc::clone(item), offsets, cast(&all, item.data_type())?, Some(nulls))?))
+        }
+        Arranged::First | Arranged::Last => Err(Error::bug("one value is no list")),
     }
 }
 

@@ -112,6 +112,11 @@ impl<K: CodecKey> Kernel for Kept<K> {
         self.values[slot as usize].clone()
     }
 
+    fn bytes(&self) -> usize {
+        let elsewhere = self.values.iter().flatten().map(K::heap_bytes).sum::<usize>();
+        self.values.capacity() * size_of::<Option<K>>() + elsewhere
+    }
+
     fn build(&self, values: Vec<Option<K>>) -> Result<ArrayRef> {
         self.codec.decode(&values)
     }
@@ -214,6 +219,10 @@ impl Kernel for Single {
 
     fn value(&self, slot: u32) -> Option<Arc<[u8]>> {
         self.cells[slot as usize].1.clone()
+    }
+
+    fn bytes(&self) -> usize {
+        self.cells.capacity() * size_of::<(i64, Option<Arc<[u8]>>)>()
     }
 
     fn build(&self, values: Vec<Option<Arc<[u8]>>>) -> Result<ArrayRef> {

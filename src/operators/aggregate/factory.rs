@@ -1,14 +1,18 @@
 //! From an aggregate call to its accumulator: the one place that knows every function and type.
 
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, Schema};
 
+use super::cardinality::Cardinality;
 use super::collected::{Arranged, Arrived, Collect, Counted, Extreme};
 use super::extremes::{Keep, Kept, Single};
 use super::kernel::{Accumulator, Driven, Kernel};
 use super::numeric::{Average, Count, Decimals, Plain, Sum};
+use super::ordered::Ordered;
 use super::percentile::Percentile;
+use super::program::Program;
 use super::variance::{Spread, Variance};
 use crate::error::{Error, Result};
 use crate::state::with_codec;
@@ -29,9 +33,17 @@ pub(super) fn accumulator(call: &AggregateCall, input: &Schema, append_only: boo
         None if call.function == AggregateFunction::Count => return Ok(driven(Count::default(), output)),
         None => return Err(Error::bug(format!("{:?} without an argument", call.function))),
     };
+    if !call.order.is_empty() {
+        let arranged = arranged(&call.function, output)?;
+        let ordered = Ordered::new(input, call.arguments[0], &call.order, arranged, call.distinct, !append_only)?;
+        return Ok(driven(ordered, output));
+    }
     // DISTINCT retracts a value only when its last copy goes, which cannot happen in append-only input either.
     Ok(match &call.function {
         AggregateFunction::Count => driven(Count::default(), output),
+        AggregateFunction::ApproximateCountDistinct if append_only => driven(Cardinality::default(), output),
+        AggregateFunction::ApproximateCountDistinct => driven(Count::default(), output),
+        AggregateFunction::Program(function) => Box::new(Program::new(&function.0, call, input, append_only)?),
         AggregateFunction::Sum => sum(argument, output, false)?,
         AggregateFunction::SumZero => sum(argument, output, true)?,
         AggregateFunction::Avg => average(argument, output)?,
@@ -39,19 +51,13 @@ pub(super) fn accumulator(call: &AggregateCall, input: &Schema, append_only: boo
         AggregateFunction::Max => extreme(argument, output, true, append_only || call.monotone)?,
         AggregateFunction::FirstValue if append_only => kept(Keep::First, argument, output)?,
         AggregateFunction::LastValue if append_only => kept(Keep::Last, argument, output)?,
-        AggregateFunction::FirstValue => driven(Arrived::new(argument, Arranged::First, true)?, output),
-        AggregateFunction::LastValue => driven(Arrived::new(argument, Arranged::Last, true)?, output),
-        AggregateFunction::ListAgg { separator } => {
-            let arranged = Arranged::Joined(separator.clone());
-            driven(Arrived::new(argument, arranged, !append_only)?, output)
+        AggregateFunction::FirstValue
+        | AggregateFunction::LastValue
+        | AggregateFunction::ListAgg { .. }
+        | AggregateFunction::ArrayAgg
+        | AggregateFunction::JsonArray => {
+            driven(Arrived::new(argument, arranged(&call.function, output)?, !append_only)?, output)
         }
-        AggregateFunction::ArrayAgg => {
-            let DataType::List(item) = output else {
-                return Err(Error::bug(format!("ARRAY_AGG gives an array, not {output}")));
-            };
-            driven(Arrived::new(argument, Arranged::Listed(item.clone()), !append_only)?, output)
-        }
-        AggregateFunction::JsonArray => driven(Arrived::new(argument, Arranged::JsonArray, !append_only)?, output),
         AggregateFunction::JsonObject => {
             with_codec!(argument, K => driven(Collect::<K>::new(argument, Counted::Object)?, output))
         }
@@ -80,6 +86,18 @@ pub(super) fn merges_by_columns(call: &AggregateCall, append_only: bool) -> bool
         AggregateFunction::Min | AggregateFunction::Max => append_only || call.monotone,
         _ => false,
     }
+}
+
+/// What a function makes of values that stand in an order.
+fn arranged(function: &AggregateFunction, output: &DataType) -> Result<Arranged> {
+    Ok(match (function, output) {
+        (AggregateFunction::FirstValue, _) => Arranged::First,
+        (AggregateFunction::LastValue, _) => Arranged::Last,
+        (AggregateFunction::ListAgg { separator }, _) => Arranged::Joined(separator.clone()),
+        (AggregateFunction::ArrayAgg, DataType::List(item)) => Arranged::Listed(Arc::clone(item)),
+        (AggregateFunction::JsonArray, _) => Arranged::JsonArray,
+        (other, output) => return Err(Error::bug(format!("{other:?} makes no {output} of an order"))),
+    })
 }
 
 fn refused(function: &str, argument: &DataType) -> Error {

@@ -10,6 +10,7 @@ use super::factory::merges_by_columns;
 use super::kernel::Action;
 use crate::changelog::{ChangeBatch, Kinds};
 use crate::error::{Error, Result};
+use crate::operators::StateSize;
 use crate::state::{KeyTable, Restored, SavedColumn, TableDelta, normalise};
 use crate::types::AggregateCall;
 
@@ -19,16 +20,29 @@ const GROUPS: &str = "groups";
 /// Tables of at most so many rows are merged sooner than written anew.
 const REWRITTEN_ROWS: usize = 10_000;
 
+/// What makes the calls of a table.
+struct Recipe {
+    input: Schema,
+    aggregates: Vec<AggregateCall>,
+    append_only: bool,
+}
+
+impl Recipe {
+    fn calls(&self) -> Result<Vec<Call>> {
+        let calls = self.aggregates.iter().enumerate();
+        calls.map(|(index, call)| Call::new(index, call, &self.input, self.append_only)).collect()
+    }
+}
+
 /// Groups by key. A batch goes through `assign`, then `count`, then `update` or `update_each`.
 pub(in crate::operators) struct GroupTable {
     pub keys: KeyTable,
     key_columns: Vec<usize>,
     /// Rows of each group; a group exists if there is one.
     pub counts: Vec<i64>,
-    /// When each group was last written, in processing time; only kept if groups expire.
-    pub written: Vec<i64>,
-    keep_written: bool,
     calls: Vec<Call>,
+    /// What the calls are made of.
+    recipe: Recipe,
     /// The slot of each row of the batch.
     pub slots: Vec<u32>,
     /// Whether the group did not exist before the row.
@@ -50,12 +64,10 @@ impl GroupTable {
         key_columns: &[usize],
         aggregates: &[AggregateCall],
         append_only: bool,
-        keep_written: bool,
     ) -> Result<GroupTable> {
         let fields = key_columns.iter().map(|column| Arc::clone(&input.fields()[*column])).collect();
         let mut table = GroupTable::with_keys(KeyTable::new(fields)?, input, aggregates, append_only)?;
         table.key_columns = key_columns.to_vec();
-        table.keep_written = keep_written;
         Ok(table)
     }
 
@@ -69,14 +81,13 @@ impl GroupTable {
         aggregates: &[AggregateCall],
         append_only: bool,
     ) -> Result<GroupTable> {
-        let calls = aggregates.iter().enumerate().map(|(index, call)| Call::new(index, call, input, append_only));
+        let recipe = Recipe { input: input.clone(), aggregates: aggregates.to_vec(), append_only };
         Ok(GroupTable {
             keys,
             key_columns: Vec::new(),
             counts: Vec::new(),
-            written: Vec::new(),
-            keep_written: false,
-            calls: calls.collect::<Result<_>>()?,
+            calls: recipe.calls()?,
+            recipe,
             slots: Vec::new(),
             births: Vec::new(),
             actions: Vec::new(),
@@ -166,9 +177,6 @@ impl GroupTable {
             // Amortised: accumulators grow as vectors do.
             let room = capacity.max(self.counts.len() * 2).max(64);
             self.counts.resize(room, 0);
-            if self.keep_written {
-                self.written.resize(room, 0);
-            }
             self.calls.iter_mut().for_each(|call| call.grow(room));
         }
     }
@@ -260,8 +268,11 @@ impl GroupTable {
     }
 
     /// Keeps the aggregates of slots that a bundle touches for the first time.
-    pub fn remember(&mut self, slots: &[u32]) {
-        self.calls.iter_mut().for_each(|call| call.accumulator.remember(slots));
+    ///
+    /// # Errors
+    /// If an aggregate fails on its data.
+    pub fn remember(&mut self, slots: &[u32]) -> Result<()> {
+        self.calls.iter_mut().try_for_each(|call| call.accumulator.remember(slots))
     }
 
     /// For each aggregate the values remembered and the values now, interleaved; marks slots where one differs.
@@ -292,6 +303,26 @@ impl GroupTable {
         Ok(())
     }
 
+    /// How many groups there are, and how many bytes they take.
+    pub fn size(&self) -> StateSize {
+        let slots = self.counts.capacity() * size_of::<i64>() + self.slots.capacity() * size_of::<u32>();
+        let calls: usize = self.calls.iter().map(Call::bytes).sum();
+        StateSize::new(self.keys.len(), self.keys.bytes() + slots + calls)
+    }
+
+    /// Gives back the memory of many groups that are all gone. Returns whether it did: then no slot is given any more.
+    ///
+    /// # Errors
+    /// Only by a bug.
+    pub fn shrink(&mut self) -> Result<bool> {
+        let shrunk = self.keys.shrink()?;
+        if shrunk {
+            (self.counts, self.slots, self.births, self.actions) = Default::default();
+            self.calls = self.recipe.calls()?;
+        }
+        Ok(shrunk)
+    }
+
     /// Whether most groups were written since the last snapshot: then a base of them costs hardly more than a delta,
     /// and spares the merging of deltas.
     pub fn is_mostly_dirty(&self) -> bool {
@@ -307,10 +338,6 @@ impl GroupTable {
         let changed = self.keys.changed(base);
         let slots = &changed.upserts;
         let mut more = vec![SavedColumn::numbers(slots, &DataType::Int64, |slot| self.counts[slot])?.named("rows")];
-        if self.keep_written {
-            let written = SavedColumn::numbers(slots, &DataType::Int64, |slot| self.written[slot])?;
-            more.push(written.named("written"));
-        }
         for (index, call) in self.calls.iter().enumerate() {
             for (field, column) in call.state_fields().iter().zip(call.accumulator.save(slots)?) {
                 more.push(column.named(&format!("aggregate_{index}_{}", field.name())));
@@ -380,12 +407,8 @@ impl GroupTable {
         };
         let whole = |column: &[ArrayRef]| column[0].as_primitive_opt::<Int64Type>().cloned();
         let counts = next(1).and_then(whole).ok_or_else(unfit)?;
-        let written = if self.keep_written { Some(next(1).and_then(whole).ok_or_else(unfit)?) } else { None };
         for (row, slot) in slots.iter().enumerate() {
             self.counts[*slot as usize] = counts.value(row);
-            if let Some(written) = &written {
-                self.written[*slot as usize] = written.value(row);
-            }
         }
         for call in &mut self.calls {
             let fields = call.state_fields();

@@ -60,6 +60,8 @@ pub(super) trait Kernel: Send {
     fn merge(&mut self, into: u32, from: u32);
     /// The value now.
     fn value(&self, slot: u32) -> Self::Value;
+    /// Bytes in use, more or less.
+    fn bytes(&self) -> usize;
     /// Values as a column.
     fn build(&self, values: Vec<Self::Value>) -> Result<ArrayRef>;
 
@@ -92,7 +94,7 @@ pub(super) trait Accumulator: Send {
     /// Start afresh.
     fn clear(&mut self, slot: u32);
     /// See [`Kernel::merge`].
-    fn merge(&mut self, into: u32, from: u32);
+    fn merge(&mut self, into: u32, from: u32) -> Result<()>;
     /// Applies a batch.
     fn update(&mut self, slots: &[u32], actions: Option<&[Action]>, arguments: &[ArrayRef]) -> Result<()>;
     /// Applies a batch and gives the value before and after each row, interleaved; marks rows that made a difference.
@@ -104,12 +106,14 @@ pub(super) trait Accumulator: Send {
         changed: &mut [bool],
     ) -> Result<ArrayRef>;
     /// Keeps the values of slots that a bundle touches for the first time.
-    fn remember(&mut self, slots: &[u32]);
+    fn remember(&mut self, slots: &[u32]) -> Result<()>;
     /// The values remembered and the values now, interleaved; marks slots that differ. `slots` are those given to
     /// [`Accumulator::remember`] since the last call, in order.
     fn images(&mut self, slots: &[u32], changed: &mut [bool]) -> Result<ArrayRef>;
     /// The values now.
     fn evaluate(&self, slots: &[u32]) -> Result<ArrayRef>;
+    /// See [`Kernel::bytes`].
+    fn bytes(&self) -> usize;
     /// See [`Kernel::state_fields`].
     fn state_fields(&self) -> Vec<FieldRef>;
     /// See [`Kernel::save`].
@@ -150,8 +154,9 @@ impl<K: Kernel> Accumulator for Driven<K> {
         self.kernel.clear(slot);
     }
 
-    fn merge(&mut self, into: u32, from: u32) {
+    fn merge(&mut self, into: u32, from: u32) -> Result<()> {
         self.kernel.merge(into, from);
+        Ok(())
     }
 
     fn update(&mut self, slots: &[u32], actions: Option<&[Action]>, arguments: &[ArrayRef]) -> Result<()> {
@@ -198,8 +203,9 @@ impl<K: Kernel> Accumulator for Driven<K> {
         self.build(images)
     }
 
-    fn remember(&mut self, slots: &[u32]) {
+    fn remember(&mut self, slots: &[u32]) -> Result<()> {
         self.before.extend(slots.iter().map(|slot| self.kernel.value(*slot)));
+        Ok(())
     }
 
     fn images(&mut self, slots: &[u32], changed: &mut [bool]) -> Result<ArrayRef> {
@@ -218,6 +224,10 @@ impl<K: Kernel> Accumulator for Driven<K> {
 
     fn evaluate(&self, slots: &[u32]) -> Result<ArrayRef> {
         self.build(slots.iter().map(|slot| self.kernel.value(*slot)).collect())
+    }
+
+    fn bytes(&self) -> usize {
+        self.kernel.bytes() + self.before.capacity() * size_of::<K::Value>()
     }
 
     fn state_fields(&self) -> Vec<FieldRef> {

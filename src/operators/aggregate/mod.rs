@@ -6,17 +6,21 @@
 //! actions are then narrowed: rows whose FILTER is not true or whose argument is NULL are skipped, and for DISTINCT
 //! only the first copy of a value is added and only the last one retracted. What is left goes to an [`Accumulator`],
 //! which knows nothing of all that.
+//! With `ORDER BY` inside the call the columns of the order go there too, behind the arguments.
 //!
 //! To add a function: a [`kernel::Kernel`] and an arm in [`factory::accumulator`].
 
 mod call;
+mod cardinality;
 mod collected;
 mod extremes;
 mod factory;
 mod group_table;
 mod kernel;
 mod numeric;
+mod ordered;
 mod percentile;
+mod program;
 mod variance;
 
 #[cfg(test)]

@@ -78,6 +78,10 @@ impl Kernel for Count {
         self.counts[slot as usize]
     }
 
+    fn bytes(&self) -> usize {
+        self.counts.capacity() * size_of::<i64>()
+    }
+
     fn build(&self, values: Vec<i64>) -> Result<ArrayRef> {
         Ok(Arc::new(Int64Array::from(values)))
     }
@@ -228,6 +232,10 @@ where
     #[inline]
     fn value(&self, slot: u32) -> Self::Value {
         value_of(&self.adding, self.cells[slot as usize], self.zero_if_empty)
+    }
+
+    fn bytes(&self) -> usize {
+        self.cells.capacity() * size_of::<Cell<A::Sum>>()
     }
 
     fn build(&self, values: Vec<Self::Value>) -> Result<ArrayRef> {

@@ -3,7 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::array::{ArrayRef, AsArray};
+use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef};
+use datafusion_common::{Result as Outcome, ScalarValue};
+use datafusion_expr::function::AccumulatorArgs;
+use datafusion_expr::{Accumulator, Volatility, create_udaf};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
@@ -11,7 +15,7 @@ use crate::changelog::ChangeBatch;
 use crate::operators::testing::{call, changes, emitted, folded, saved, schema, type_of};
 use crate::operators::{GroupAggregate, GroupAggregateParameters, Operator, Output};
 use crate::state::KeyGroupRange;
-use crate::types::{AggregateCall, AggregateFunction, MiniBatch};
+use crate::types::{AggregateCall, AggregateFunction, MiniBatch, ProgramAggregate, SortColumn};
 
 /// A row of the input: key, whole number, decimal, text, filter.
 type Row = (i64, Option<i64>, Option<i64>, Option<char>, bool);
@@ -34,6 +38,83 @@ fn with(mut call: AggregateCall, distinct: bool, filter: bool) -> AggregateCall 
     call
 }
 
+/// The values in the order of column 1 from the greatest down.
+fn descending(mut call: AggregateCall, distinct: bool) -> AggregateCall {
+    call.distinct = distinct;
+    call.order = vec![SortColumn { column: 1, descending: true, nulls_first: false }];
+    call
+}
+
+/// The bits of all numbers: takes any of them back.
+#[derive(Debug, Default)]
+struct Parity(i64);
+
+impl Accumulator for Parity {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Outcome<()> {
+        values[0].as_primitive::<Int64Type>().iter().flatten().for_each(|value| self.0 ^= value);
+        Ok(())
+    }
+
+    fn retract_batch(&mut self, values: &[ArrayRef]) -> Outcome<()> {
+        self.update_batch(values)
+    }
+
+    fn supports_retract_batch(&self) -> bool {
+        true
+    }
+
+    fn evaluate(&mut self) -> Outcome<ScalarValue> {
+        Ok(ScalarValue::Int64(Some(self.0)))
+    }
+
+    fn state(&mut self) -> Outcome<Vec<ScalarValue>> {
+        // As the trait allows, what was told is gone.
+        Ok(vec![ScalarValue::Int64(Some(std::mem::take(&mut self.0)))])
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> Outcome<()> {
+        self.update_batch(states)
+    }
+
+    fn size(&self) -> usize {
+        size_of::<Parity>()
+    }
+}
+
+/// All texts in a row: takes none of them back.
+#[derive(Debug, Default)]
+struct Chained(String);
+
+impl Accumulator for Chained {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Outcome<()> {
+        values[0].as_string::<i32>().iter().flatten().for_each(|value| self.0.push_str(value));
+        Ok(())
+    }
+
+    fn evaluate(&mut self) -> Outcome<ScalarValue> {
+        Ok(ScalarValue::from(self.0.as_str()))
+    }
+
+    fn state(&mut self) -> Outcome<Vec<ScalarValue>> {
+        Ok(vec![self.evaluate()?])
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> Outcome<()> {
+        self.update_batch(states)
+    }
+
+    fn size(&self) -> usize {
+        self.0.len()
+    }
+}
+
+fn of_program<A: Accumulator + Default + 'static>(name: &str, data_type: DataType) -> AggregateFunction {
+    let make = Arc::new(|_: AccumulatorArgs<'_>| Ok(Box::<A>::default() as Box<dyn Accumulator>));
+    let types = (vec![data_type.clone()], Arc::new(data_type.clone()), Arc::new(vec![data_type]));
+    let function = create_udaf(name, types.0, types.1, Volatility::Immutable, make, types.2);
+    AggregateFunction::Program(ProgramAggregate(Arc::new(function)))
+}
+
 fn calls(append_only: bool) -> Vec<AggregateCall> {
     use AggregateFunction::*;
     let mut calls = vec![
@@ -53,6 +134,14 @@ fn calls(append_only: bool) -> Vec<AggregateCall> {
         call(Avg, &[2], "DEC6"),
         call(Min, &[2], "DEC"),
         call(Variance { sample: false }, &[2], "DEC6"),
+        descending(call(ListAgg { separator: "+".to_string() }, &[3], "TEXT"), false),
+        descending(call(ListAgg { separator: "+".to_string() }, &[3], "TEXT"), true),
+        descending(call(FirstValue, &[3], "TEXT"), false),
+        descending(call(LastValue, &[3], "TEXT"), true),
+        call(of_program::<Parity>("parity", DataType::Int64), &[1], "BIGINT"),
+        with(call(of_program::<Parity>("parity", DataType::Int64), &[1], "BIGINT"), true, true),
+        call(of_program::<Chained>("chained", DataType::Utf8), &[3], "TEXT"),
+        call(ApproximateCountDistinct, &[1], "BIGINT"),
     ];
     if append_only {
         calls.extend([
@@ -85,6 +174,8 @@ struct Group {
     rows: Vec<Row>,
     numbers: Vec<i64>,
     texts: Vec<char>,
+    /// Texts with the number they are ordered by.
+    ordered: Vec<(Option<i64>, char)>,
 }
 
 impl Group {
@@ -92,6 +183,7 @@ impl Group {
         self.rows.push(row);
         self.numbers.extend(row.1);
         self.texts.extend(row.3);
+        self.ordered.extend(row.3.map(|text| (row.1, text)));
     }
 
     fn retract(&mut self, row: Row) {
@@ -105,6 +197,7 @@ impl Group {
         }
         if let Some(text) = row.3 {
             remove(&mut self.texts, text);
+            remove(&mut self.ordered, (row.1, text));
         }
     }
 }
@@ -141,6 +234,25 @@ fn naive(group: &Group, append_only: bool) -> String {
         of_decimals(&|| decimal(*decimals.iter().min().unwrap(), 2)),
         of_decimals(&|| decimal(rounded((squares * n - total * total) * 100, n * n), 6)),
     ];
+    // None is the least, and so the last from the greatest down.
+    let mut ordered = group.ordered.clone();
+    ordered.sort_by_key(|(number, _)| std::cmp::Reverse(*number));
+    let ordered: Vec<String> = ordered.into_iter().map(|(_, text)| text.to_string()).collect();
+    let mut once: Vec<String> = Vec::new();
+    ordered.iter().for_each(|text| {
+        if !once.contains(text) {
+            once.push(text.clone())
+        }
+    });
+    let or_null = |text: String| if text.is_empty() { null() } else { text };
+    cells.push(or_null(ordered.join("+")));
+    cells.push(or_null(once.join("+")));
+    cells.push(ordered.first().cloned().unwrap_or_else(null));
+    cells.push(ordered.last().cloned().unwrap_or_else(null));
+    cells.push(numbers.iter().fold(0, |bits, number| bits ^ number).to_string());
+    cells.push(distinct.iter().fold(0, |bits, number| bits ^ number).to_string());
+    cells.push(texts.iter().collect());
+    cells.push(set(&numbers).len().to_string());
     let joined = texts.iter().map(char::to_string).collect::<Vec<_>>().join("+");
     cells.push(show(group.numbers.first().copied()));
     if append_only {

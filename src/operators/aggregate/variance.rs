@@ -244,6 +244,10 @@ impl<S: Moment + arrow::datatypes::ArrowNativeType> Kernel for Variance<S> {
         self.moments[slot as usize]
     }
 
+    fn bytes(&self) -> usize {
+        self.moments.capacity() * size_of::<Moments<S>>()
+    }
+
     fn build(&self, values: Vec<Moments<S>>) -> Result<ArrayRef> {
         S::results(self.spread, values, self.scale, &self.output)
     }

@@ -32,7 +32,7 @@ use super::join::JoinInput;
 use super::join_keys::{NONE, columns_of, key_slots};
 use super::lateness::Lateness;
 use super::pairs::PairCondition;
-use super::{Operator, Output, Port, ProcessingTime, TimeReport};
+use super::{Operator, Output, Port, ProcessingTime, StateSize, TimeReport};
 use crate::changelog::{ChangeBatch, CheckpointId, Watermark};
 use crate::error::{Error, Result};
 use crate::limits::BATCH_ROWS;
@@ -391,6 +391,11 @@ impl Operator for IntervalJoin {
         self.sides.iter_mut().try_for_each(|side| side.restore(&mut self.keys, &from))?;
         self.sides.iter_mut().for_each(|side| side.grow_keys(self.keys.capacity()));
         Ok(())
+    }
+
+    fn state_size(&self) -> Option<StateSize> {
+        let rows = self.sides.iter().map(|side| StateSize::new(side.rows.len(), side.rows.bytes())).sum();
+        Some([rows, StateSize::new(0, self.keys.bytes())].into_iter().sum())
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {

@@ -17,6 +17,9 @@
 //!
 //! NULL keys match nothing (unless the join says what they do). Such rows are not even remembered: a preserved one is
 //! emitted beside NULLs when it comes, and taken back when it goes.
+//!
+//! With a time to live a row that has been idle for too long is forgotten without a word: what was told of it stays told,
+//! and the matches it was counted among stay counted, so that later changes fit what stands downstream.
 
 mod emission;
 mod side;
@@ -32,7 +35,7 @@ use arrow::datatypes::{Schema, SchemaRef};
 use datafusion_physical_expr::PhysicalExpr;
 
 use super::expression::evaluate;
-use super::{Operator, Output, Port};
+use super::{Operator, Output, Port, ProcessingTime, StateSize};
 use crate::changelog::{ChangeBatch, CheckpointId, Kind};
 use crate::error::{Error, Result};
 use crate::limits::BATCH_ROWS;
@@ -64,6 +67,9 @@ pub struct JoinParameters {
     pub null_keys: NullKeys,
     /// The columns emitted.
     pub output: SchemaRef,
+    /// Rows of the left and of the right input not written for so many milliseconds of processing time are forgotten; 0:
+    /// never.
+    pub ttl_ms: [u64; 2],
     /// The key groups of this subtask.
     pub key_groups: KeyGroupRange,
 }
@@ -133,8 +139,8 @@ impl Join {
         Ok(Join {
             keys: KeyTable::new(key_fields)?,
             sides: [
-                Side::new("left", &left.schema, left.keys.clone())?,
-                Side::new("right", &right.schema, right.keys.clone())?,
+                Side::new(0, &left.schema, left.keys.clone(), parameters.ttl_ms[0])?,
+                Side::new(1, &right.schema, right.keys.clone(), parameters.ttl_ms[1])?,
             ],
             pair_schema,
             parameters,
@@ -457,10 +463,19 @@ impl Operator for Join {
         Ok(())
     }
 
+    fn on_clock(&mut self, now: ProcessingTime, _out: &mut Output) -> Result<()> {
+        for port in 0..2 {
+            for key in self.sides[port].expire(now) {
+                self.forget_if_empty(key);
+            }
+        }
+        Ok(())
+    }
+
     fn snapshot(&mut self, _at: CheckpointId) -> Result<Snapshot> {
         let base = !std::mem::replace(&mut self.saved, true);
         let [left, right] = &mut self.sides;
-        Ok(Snapshot { tables: vec![left.snapshot(base)?, right.snapshot(base)?] })
+        Ok(Snapshot { tables: [left.snapshot(base)?, right.snapshot(base)?].concat() })
     }
 
     fn restore(&mut self, from: Restored) -> Result<()> {
@@ -471,6 +486,19 @@ impl Operator for Join {
         }
         for key in self.keys.live_slots() {
             self.forget_if_empty(key);
+        }
+        Ok(())
+    }
+
+    fn state_size(&self) -> Option<StateSize> {
+        let rows = self.sides.iter().map(|side| StateSize::new(side.len(), side.bytes())).sum();
+        Some([rows, StateSize::new(0, self.keys.bytes())].into_iter().sum())
+    }
+
+    fn shrink(&mut self) -> Result<()> {
+        self.sides.iter_mut().try_for_each(Side::shrink)?;
+        if self.keys.shrink()? {
+            self.sides.iter_mut().for_each(Side::shrink_keys);
         }
         Ok(())
     }

@@ -6,10 +6,15 @@ use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch};
 use arrow::datatypes::{DataType, Field, FieldRef, Int64Type, SchemaRef};
 
 use crate::error::{Error, Result};
+use crate::operators::ProcessingTime;
+use crate::operators::lifetimes::Lifetimes;
 use crate::state::{KeyTable, Restored, TableDelta};
 
 /// No slot.
 pub(super) const NONE: u32 = u32::MAX;
+
+/// The tables of when rows were last written, in a snapshot.
+const LIFETIMES: [&str; 2] = ["left_lifetimes", "right_lifetimes"];
 
 /// The first and the last row of a key.
 type Ends = (u32, u32);
@@ -31,17 +36,21 @@ pub(super) struct Side {
     previous: Vec<u32>,
     /// By key.
     ends: Vec<Ends>,
+    /// By row.
+    lifetimes: Lifetimes,
 }
 
 impl Side {
-    /// No rows yet; saved under the name `table`.
+    /// No rows yet, of the left (0) or right (1) input. Rows not written for `ttl_ms` are forgotten; 0: never.
     ///
     /// # Errors
     /// If a column's type cannot be kept.
-    pub fn new(table: &'static str, schema: &SchemaRef, keys: Vec<usize>) -> Result<Side> {
+    pub fn new(port: usize, schema: &SchemaRef, keys: Vec<usize>, ttl_ms: u64) -> Result<Side> {
+        let table = ["left", "right"][port];
         let rows = KeyTable::grouped(schema.fields().iter().cloned().collect(), keys.clone())?;
         let (counts, matches, key_of, next, previous, ends) = Default::default();
-        Ok(Side { table, keys, rows, counts, matches, key_of, next, previous, ends })
+        let lifetimes = Lifetimes::new(LIFETIMES[port], ttl_ms);
+        Ok(Side { table, keys, rows, counts, matches, key_of, next, previous, ends, lifetimes })
     }
 
     /// The key columns of a batch of rows.
@@ -54,6 +63,29 @@ impl Side {
         self.rows.len()
     }
 
+    /// Bytes in use.
+    pub fn bytes(&self) -> usize {
+        let row = 2 * size_of::<i64>() + 3 * size_of::<u32>();
+        self.rows.bytes() + self.counts.capacity() * row + self.ends.capacity() * size_of::<Ends>()
+    }
+
+    /// Gives back the memory of many rows that are all gone.
+    ///
+    /// # Errors
+    /// Only by a bug.
+    pub fn shrink(&mut self) -> Result<()> {
+        if self.rows.shrink()? {
+            (self.counts, self.matches, self.key_of, self.next, self.previous) = Default::default();
+            self.lifetimes.shrink();
+        }
+        Ok(())
+    }
+
+    /// No key has a slot any more.
+    pub fn shrink_keys(&mut self) {
+        self.ends = Vec::new();
+    }
+
     /// Writes the slots of whole rows, which are about to change, into `slots`.
     ///
     /// # Errors
@@ -62,7 +94,38 @@ impl Side {
         self.rows.slots_of(rows.columns(), rows.num_rows(), slots)?;
         self.rows.touch(slots);
         self.grow();
+        if self.lifetimes.are_limited() {
+            for slot in slots.iter() {
+                if self.lifetimes.is_expired(*slot) {
+                    self.start_afresh(*slot);
+                }
+                self.lifetimes.write(*slot);
+            }
+        }
         Ok(())
+    }
+
+    /// A row that has been idle for too long comes anew.
+    fn start_afresh(&mut self, slot: u32) {
+        self.counts[slot as usize] = 0;
+        self.matches[slot as usize] = 0;
+        if self.key_of[slot as usize] != NONE {
+            self.unlink(slot);
+        }
+    }
+
+    /// It is `now`: forgets the rows that have been idle for too long, and gives their keys.
+    pub fn expire(&mut self, now: ProcessingTime) -> Vec<u32> {
+        if !self.lifetimes.advance(now) {
+            return Vec::new();
+        }
+        let expired = self.lifetimes.expired(&self.rows);
+        let keys = expired.iter().map(|slot| self.key_of[*slot as usize]).filter(|key| *key != NONE).collect();
+        for slot in expired {
+            self.start_afresh(slot);
+            self.rows.remove(slot);
+        }
+        keys
     }
 
     fn grow(&mut self) {
@@ -110,6 +173,8 @@ impl Side {
     #[inline]
     pub fn add_matches(&mut self, slot: u32, by: i64) -> i64 {
         self.rows.touch(&[slot]);
+        // As in Flink: a row whose matches change is written anew.
+        self.lifetimes.write(slot);
         let matches = &mut self.matches[slot as usize];
         let before = *matches;
         *matches += by;
@@ -121,14 +186,17 @@ impl Side {
     pub fn rows_of(&self, key: u32, rows: &mut Vec<u32>) {
         let mut row = self.ends[key as usize].0;
         while row != NONE {
-            rows.push(row);
+            if !self.lifetimes.is_expired(row) {
+                rows.push(row);
+            }
             row = self.next[row as usize];
         }
     }
 
     /// Appends the rows of all keys to `rows`.
     pub fn all_rows(&self, rows: &mut Vec<u32>) {
-        rows.extend(self.rows.live_slots().into_iter().filter(|row| self.key_of[*row as usize] != NONE));
+        let there = |row: &u32| self.key_of[*row as usize] != NONE && !self.lifetimes.is_expired(*row);
+        rows.extend(self.rows.live_slots().into_iter().filter(there));
     }
 
     /// Whether the key has no rows.
@@ -187,7 +255,8 @@ impl Side {
     ///
     /// # Errors
     /// Only by a bug.
-    pub fn snapshot(&mut self, base: bool) -> Result<TableDelta> {
+    pub fn snapshot(&mut self, base: bool) -> Result<Vec<TableDelta>> {
+        let lifetimes = self.lifetimes.snapshot(&mut self.rows, base)?;
         let changed = self.rows.changed(base);
         let column = |values: &[i64]| -> ArrayRef {
             Arc::new(Int64Array::from_iter_values(changed.upserts.iter().map(|slot| values[*slot as usize])))
@@ -197,7 +266,8 @@ impl Side {
         let upserts = self.rows.rows(&changed.upserts, more)?;
         let deletes = self.rows.rows(&changed.deletes, Vec::new())?;
         self.rows.finish_snapshot();
-        self.rows.delta(self.table, base, 0, upserts, deletes)
+        let rows = self.rows.delta(self.table, base, 0, upserts, deletes)?;
+        Ok(std::iter::once(rows).chain(lifetimes).collect())
     }
 
     /// Takes back what snapshots held; keys get their slots from `keys`.
@@ -233,6 +303,6 @@ impl Side {
                 }
             }
         }
-        Ok(())
+        self.lifetimes.restore(&mut self.rows, from)
     }
 }

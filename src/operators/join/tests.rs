@@ -31,6 +31,7 @@ fn join(kind: JoinKind, keyed: bool, null_keys: NullKeys, less: bool) -> Join {
         condition: less.then(condition),
         null_keys,
         output,
+        ttl_ms: [0; 2],
         key_groups: KeyGroupRange::ALL,
     })
     .unwrap()

@@ -171,6 +171,38 @@ impl History {
         Ok(())
     }
 
+    /// Bytes in use.
+    pub fn bytes(&self) -> usize {
+        self.keys.bytes() + self.kept.bytes()
+    }
+
+    /// Gives back the memory of many partitions that are all gone.
+    ///
+    /// # Errors
+    /// Only by a bug.
+    pub fn shrink(&mut self) -> Result<()> {
+        if self.keys.shrink()? {
+            self.kept.shrink();
+        }
+        Ok(())
+    }
+
+    /// Forgets the rows of these partitions.
+    ///
+    /// # Errors
+    /// If a partition key has no row form.
+    pub fn forget(&mut self, partitions: &[ArrayRef], count: usize) -> Result<()> {
+        let mut slots = Vec::new();
+        self.keys.slots_of(partitions, count, &mut slots)?;
+        self.keys.touch(&slots);
+        self.kept.grow(self.keys.capacity());
+        for slot in slots {
+            self.kept.take(slot).for_each(drop);
+            self.keys.remove(slot);
+        }
+        Ok(())
+    }
+
     pub fn snapshot(&mut self, base: bool) -> Result<TableDelta> {
         let kept = self.kept.snapshot(KEPT, &self.keys, base)?;
         self.keys.finish_snapshot();

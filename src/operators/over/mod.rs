@@ -26,7 +26,8 @@ use self::history::{Frames, History};
 use super::aggregate::GroupTable;
 use super::event_time::{restore_watermark, row_times, save_watermark};
 use super::lateness::Lateness;
-use super::{Operator, Output, Port, TimeReport};
+use super::lifetimes::Lifetimes;
+use super::{Operator, Output, Port, ProcessingTime, StateSize, TimeReport};
 use crate::changelog::{ChangeBatch, CheckpointId, Watermark};
 use crate::error::Result;
 use crate::state::{KeyGroupRange, KeyTable, Restored, Row, Snapshot, SortedRows};
@@ -51,6 +52,9 @@ pub struct OverParameters {
     pub calls: Vec<OverCall>,
     /// How many columns of the input are emitted.
     pub shown: usize,
+    /// Partitions not written for so many milliseconds of processing time are forgotten, unless rows of theirs wait; 0:
+    /// never.
+    pub ttl_ms: u64,
     /// The key groups of this subtask.
     pub key_groups: KeyGroupRange,
 }
@@ -64,6 +68,8 @@ pub struct Over {
     timers: BTreeSet<(i64, i64, u32)>,
     history: History,
     groups: GroupTable,
+    /// Of the partitions in `groups`, where every partition with a past is.
+    lifetimes: Lifetimes,
     watermark: Watermark,
     late: Lateness,
     saved: bool,
@@ -87,7 +93,8 @@ impl Over {
             waiting: SortedRows::new(input, &order, false, false)?,
             timers: BTreeSet::new(),
             history,
-            groups: GroupTable::new(input, partition, &aggregates, !bounded, false)?,
+            groups: GroupTable::new(input, partition, &aggregates, !bounded)?,
+            lifetimes: Lifetimes::new("lifetimes", parameters.ttl_ms),
             parameters,
             watermark: Watermark::MIN,
             late: Lateness::default(),
@@ -152,8 +159,49 @@ impl Over {
         Ok(Some(RecordBatch::try_new(Arc::clone(&self.parameters.input), columns)?))
     }
 
+    /// Notes that partitions are written now; those that have been idle for too long start afresh.
+    fn write_partitions(&mut self, rows: &RecordBatch) -> Result<()> {
+        if !self.lifetimes.are_limited() {
+            return Ok(());
+        }
+        self.groups.assign(rows)?;
+        let slots = self.groups.slots.clone();
+        let mut expired: Vec<u32> = slots.iter().copied().filter(|slot| self.lifetimes.is_expired(*slot)).collect();
+        slots.iter().for_each(|slot| self.lifetimes.write(*slot));
+        expired.sort_unstable();
+        expired.dedup();
+        self.forget_past(&expired)
+    }
+
+    /// Forgets the past of partitions, given by their slots in `groups`.
+    fn forget_past(&mut self, slots: &[u32]) -> Result<()> {
+        if slots.is_empty() {
+            return Ok(());
+        }
+        let keys = self.groups.keys.take(slots)?;
+        self.history.forget(&keys, slots.len())?;
+        slots.iter().for_each(|slot| self.groups.clear(*slot));
+        Ok(())
+    }
+
+    /// Forgets partitions that have been idle for too long. Rows that wait are never forgotten, nor what they will need.
+    fn expire(&mut self) -> Result<()> {
+        let expired = self.lifetimes.expired(&self.groups.keys);
+        let keys = self.groups.keys.take(&expired)?;
+        let mut slots = Vec::new();
+        self.keys.slots_of(&keys, expired.len(), &mut slots)?;
+        self.waiting.grow(self.keys.capacity());
+        let idle = expired.into_iter().zip(&slots).filter(|(_, slot)| self.waiting.len(**slot) == 0);
+        let idle: Vec<u32> = idle.map(|(slot, _)| slot).collect();
+        self.drop_idle(&slots);
+        self.forget_past(&idle)?;
+        idle.into_iter().for_each(|slot| self.groups.remove(slot));
+        Ok(())
+    }
+
     /// Computes and emits rows that come in order.
     fn compute(&mut self, rows: &RecordBatch, out: &mut Output) -> Result<()> {
+        self.write_partitions(rows)?;
         let times = match self.parameters.time {
             Some(time) => row_times(rows, time)?,
             None => Int64Array::from(vec![0; rows.num_rows()]),
@@ -223,6 +271,10 @@ impl Operator for Over {
         }
     }
 
+    fn on_clock(&mut self, now: ProcessingTime, _out: &mut Output) -> Result<()> {
+        if self.lifetimes.advance(now) { self.expire() } else { Ok(()) }
+    }
+
     fn on_watermark(&mut self, mark: Watermark, out: &mut Output) -> Result<()> {
         self.watermark = self.watermark.max(mark);
         if let Some(rows) = self.ready(mark)? {
@@ -234,7 +286,9 @@ impl Operator for Over {
 
     fn snapshot(&mut self, _at: CheckpointId) -> Result<Snapshot> {
         let base = !std::mem::replace(&mut self.saved, true);
+        let lifetimes = self.lifetimes.snapshot(&mut self.groups.keys, base)?;
         let mut tables = self.groups.snapshot(base, base)?;
+        tables.extend(lifetimes);
         tables.push(self.waiting.snapshot(WAITING, &self.keys, base)?);
         self.keys.finish_snapshot();
         tables.push(self.history.snapshot(base)?);
@@ -246,6 +300,7 @@ impl Operator for Over {
         let from = from.restrict(self.parameters.key_groups)?;
         self.watermark = restore_watermark(&from)?;
         self.groups.restore(&from)?;
+        self.lifetimes.restore(&mut self.groups.keys, &from)?;
         self.history.restore(&from)?;
         self.waiting.restore(WAITING, &mut self.keys, &from)?;
         let Some(time) = self.parameters.time else { return Ok(()) };
@@ -254,6 +309,23 @@ impl Operator for Over {
             let times = row_times(&RecordBatch::try_new(Arc::clone(&self.parameters.input), columns)?, time)?;
             let sequences = self.waiting.iter(slot).map(|(position, _)| position.sequence);
             self.timers.extend(sequences.zip(times.values()).map(|(sequence, time)| (*time, sequence, slot)));
+        }
+        Ok(())
+    }
+
+    fn state_size(&self) -> Option<StateSize> {
+        let timers = self.timers.len() * size_of::<(i64, i64, u32)>() * 3 / 2;
+        let waiting = StateSize::new(0, self.keys.bytes() + self.waiting.bytes() + timers + self.history.bytes());
+        Some([self.groups.size(), waiting].into_iter().sum())
+    }
+
+    fn shrink(&mut self) -> Result<()> {
+        if self.keys.shrink()? {
+            self.waiting.shrink();
+        }
+        self.history.shrink()?;
+        if self.groups.shrink()? {
+            self.lifetimes.shrink();
         }
         Ok(())
     }

@@ -31,6 +31,7 @@ fn operator(time: bool, frame: OverFrame) -> Over {
             OverCall::RowNumber(aggregate(AggregateFunction::Count, &[])),
         ],
         shown: 3,
+        ttl_ms: 0,
         key_groups: KeyGroupRange::ALL,
     })
     .unwrap()

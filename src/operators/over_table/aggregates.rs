@@ -31,7 +31,7 @@ impl Aggregates {
         let calls: Vec<AggregateCall> = calls.iter().filter_map(aggregate).collect();
         let from_first = frame.start == FrameBound::UnboundedPreceding && frame.end == FrameBound::CurrentRow;
         let kept = from_first && calls.iter().all(|call| forgets_order(&call.function));
-        let groups = GroupTable::new(input, partition, &calls, false, false)?;
+        let groups = GroupTable::new(input, partition, &calls, false)?;
         Ok(Aggregates { groups, kept, rows: Vec::new(), kinds: Vec::new() })
     }
 
@@ -70,6 +70,33 @@ impl Aggregates {
         let images = self.groups.update_each(changes.rows(), &mut changed)?;
         self.groups.remove_empty();
         Ok(images)
+    }
+
+    /// Bytes in use.
+    pub fn bytes(&self) -> usize {
+        usize::try_from(self.groups.size().bytes).unwrap_or(usize::MAX)
+    }
+
+    /// Gives back the memory of many partitions that are all gone.
+    ///
+    /// # Errors
+    /// Only by a bug.
+    pub fn shrink(&mut self) -> Result<()> {
+        self.groups.shrink().map(drop)
+    }
+
+    /// Forgets what is kept of these partitions.
+    ///
+    /// # Errors
+    /// If a partition key has no row form.
+    pub fn forget(&mut self, partitions: &[ArrayRef], count: usize) -> Result<()> {
+        if self.kept {
+            let mut slots = Vec::new();
+            self.groups.keys.slots_of(partitions, count, &mut slots)?;
+            self.groups.assign_slots(slots.clone());
+            slots.into_iter().for_each(|slot| self.groups.remove(slot));
+        }
+        Ok(())
     }
 
     /// Takes rows in again after a restart, in their order.

@@ -33,7 +33,8 @@ use arrow::row::{RowConverter, SortField};
 use self::aggregates::Aggregates;
 use self::evaluation::{Evaluated, Side, evaluate};
 use self::reach::{Reach, Touched};
-use super::{Operator, Output, Port};
+use super::lifetimes::Lifetimes;
+use super::{Operator, Output, Port, ProcessingTime, StateSize};
 use crate::changelog::{ChangeBatch, CheckpointId, Kind};
 use crate::error::{Error, Result};
 use crate::state::{KeyGroupRange, KeyTable, Position, Restored, Row, Snapshot, SortedRows};
@@ -60,6 +61,8 @@ pub struct OverTableParameters {
     pub calls: Vec<FrameCall>,
     /// How many columns of the input are emitted.
     pub shown: usize,
+    /// Partitions not written for so many milliseconds of processing time are forgotten; 0: never.
+    pub ttl_ms: u64,
     /// The key groups of this subtask.
     pub key_groups: KeyGroupRange,
 }
@@ -74,6 +77,7 @@ pub struct OverTable {
     reach: Reach,
     aggregates: Aggregates,
     results: RowConverter,
+    lifetimes: Lifetimes,
     /// Rows that went without having come.
     unmatched: u64,
     saved: bool,
@@ -111,6 +115,7 @@ impl OverTable {
             reach: Reach::new(input, order, *frame, calls, aggregates.kept())?,
             aggregates,
             results: RowConverter::new(results)?,
+            lifetimes: Lifetimes::new("lifetimes", parameters.ttl_ms),
             parameters,
             unmatched: 0,
             saved: false,
@@ -119,6 +124,31 @@ impl OverTable {
 
     fn partition_arrays(&self, rows: &RecordBatch) -> Vec<ArrayRef> {
         self.parameters.partition.iter().map(|column| Arc::clone(rows.column(*column))).collect()
+    }
+
+    /// Notes that partitions are written now; those that have been idle for too long start afresh.
+    fn write_partitions(&mut self, slots: &[u32]) -> Result<()> {
+        if !self.lifetimes.are_limited() {
+            return Ok(());
+        }
+        let mut expired: Vec<u32> = slots.iter().copied().filter(|slot| self.lifetimes.is_expired(*slot)).collect();
+        slots.iter().for_each(|slot| self.lifetimes.write(*slot));
+        expired.sort_unstable();
+        expired.dedup();
+        self.empty(&expired)
+    }
+
+    /// Forgets the rows of partitions.
+    fn empty(&mut self, slots: &[u32]) -> Result<()> {
+        if slots.is_empty() {
+            return Ok(());
+        }
+        self.aggregates.forget(&self.keys.take(slots)?, slots.len())?;
+        for slot in slots {
+            self.rows.take(*slot).for_each(drop);
+            self.values[*slot as usize] = 0;
+        }
+        Ok(())
     }
 
     /// Takes a row in, and what is around it.
@@ -236,6 +266,7 @@ impl Operator for OverTable {
         self.keys.touch(&slots);
         self.rows.grow(self.keys.capacity());
         self.values.resize(self.keys.capacity().max(self.values.len()), 0);
+        self.write_partitions(&slots)?;
         let sort_keys = self.rows.encode_keys(rows.columns())?;
         let encoded = self.rows.encode_rows(rows.columns())?;
         let bounds = self.reach.bounds(&self.rows, rows)?;
@@ -268,16 +299,27 @@ impl Operator for OverTable {
         Ok(())
     }
 
+    fn on_clock(&mut self, now: ProcessingTime, _out: &mut Output) -> Result<()> {
+        if self.lifetimes.advance(now) {
+            let expired = self.lifetimes.expired(&self.keys);
+            self.empty(&expired)?;
+            expired.into_iter().for_each(|slot| self.keys.remove(slot));
+        }
+        Ok(())
+    }
+
     fn snapshot(&mut self, _at: CheckpointId) -> Result<Snapshot> {
         let base = !std::mem::replace(&mut self.saved, true);
+        let lifetimes = self.lifetimes.snapshot(&mut self.keys, base)?;
         let rows = self.rows.snapshot(ROWS, &self.keys, base)?;
         self.keys.finish_snapshot();
-        Ok(Snapshot { tables: vec![rows] })
+        Ok(Snapshot { tables: std::iter::once(rows).chain(lifetimes).collect() })
     }
 
     fn restore(&mut self, from: Restored) -> Result<()> {
         let from = from.restrict(self.parameters.key_groups)?;
         self.rows.restore(ROWS, &mut self.keys, &from)?;
+        self.lifetimes.restore(&mut self.keys, &from)?;
         self.values.resize(self.keys.capacity(), 0);
         for slot in self.keys.live_slots() {
             let mut last: Option<&Position> = None;
@@ -298,6 +340,21 @@ impl Operator for OverTable {
             }
         }
         Ok(())
+    }
+
+    fn state_size(&self) -> Option<StateSize> {
+        let values = self.values.capacity() * size_of::<u64>();
+        let rows = self.keys.bytes() + self.rows.bytes() + values + self.aggregates.bytes();
+        Some(StateSize::new(self.keys.len(), rows))
+    }
+
+    fn shrink(&mut self) -> Result<()> {
+        if self.keys.shrink()? {
+            self.rows.shrink();
+            self.values = Vec::new();
+            self.lifetimes.shrink();
+        }
+        self.aggregates.shrink()
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {

@@ -36,6 +36,7 @@ fn operator(functions: &[(FrameFunction, DataType)], frame: Frame, descending: b
         frame,
         calls,
         shown: 3,
+        ttl_ms: 0,
         key_groups: KeyGroupRange::of_subtask(0, 1),
     })
     .unwrap()

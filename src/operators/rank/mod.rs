@@ -23,7 +23,8 @@ use arrow::array::{ArrayRef, BooleanArray};
 use arrow::datatypes::SchemaRef;
 
 pub(super) use self::changes::RankChanges;
-use super::{Operator, Output, Port, ProcessingTime};
+use super::lifetimes::Lifetimes;
+use super::{Operator, Output, Port, ProcessingTime, StateSize};
 use crate::changelog::{ChangeBatch, CheckpointId, Kind};
 use crate::error::{Error, Result};
 use crate::state::{KeyGroupRange, KeyTable, Position, Restored, Row, Snapshot, SortedRows};
@@ -69,10 +70,7 @@ pub struct Rank {
     keys: KeyTable,
     rows: SortedRows,
     slots: Vec<u32>,
-    /// By slot: when the partition was last written.
-    written: Vec<ProcessingTime>,
-    now: ProcessingTime,
-    next_expiry: ProcessingTime,
+    lifetimes: Lifetimes,
     saved: bool,
     delta_rows: usize,
     kept: usize,
@@ -92,15 +90,13 @@ impl Rank {
         let fields = partition.iter().map(|column| Arc::clone(&input.fields()[*column])).collect();
         let keys = KeyTable::new(fields)?;
         let rows = SortedRows::new(input, order, *changes != RankInput::Append, *newest_first)?;
-        let (slots, written) = Default::default();
+        let lifetimes = Lifetimes::new("lifetimes", parameters.ttl_ms);
         Ok(Rank {
             parameters,
             keys,
             rows,
-            slots,
-            written,
-            now: ProcessingTime::MIN,
-            next_expiry: ProcessingTime::MIN,
+            slots: Vec::new(),
+            lifetimes,
             saved: false,
             delta_rows: 0,
             kept: 0,
@@ -118,22 +114,15 @@ impl Rank {
         self.keys.slots_of(&partition, batch.len(), &mut self.slots)?;
         self.keys.touch(&self.slots);
         self.rows.grow(self.keys.capacity());
-        if self.parameters.ttl_ms > 0 {
-            self.written.resize(self.keys.capacity().max(self.written.len()), self.now);
-            for place in 0..self.slots.len() {
-                let slot = self.slots[place];
-                if self.is_expired(slot) {
-                    self.kept -= self.rows.take(slot).count();
+        if self.lifetimes.are_limited() {
+            for slot in &self.slots {
+                if self.lifetimes.is_expired(*slot) {
+                    self.kept -= self.rows.take(*slot).count();
                 }
-                self.written[slot as usize] = self.now;
+                self.lifetimes.write(*slot);
             }
         }
         Ok(())
-    }
-
-    fn is_expired(&self, slot: u32) -> bool {
-        let ttl = i64::try_from(self.parameters.ttl_ms).unwrap_or(i64::MAX);
-        self.written[slot as usize].saturating_add(ttl) <= self.now
     }
 
     /// The rows that can matter: over append-only input a row that stands behind a full partition never will.
@@ -342,34 +331,44 @@ impl Operator for Rank {
     }
 
     fn on_clock(&mut self, now: ProcessingTime, _out: &mut Output) -> Result<()> {
-        self.now = now;
-        if self.parameters.ttl_ms > 0 && now >= self.next_expiry {
-            self.written.resize(self.keys.capacity().max(self.written.len()), now);
-            for slot in self.keys.live_slots() {
-                if self.is_expired(slot) {
-                    self.kept -= self.rows.take(slot).count();
-                    self.keys.remove(slot);
-                }
+        if self.lifetimes.advance(now) {
+            for slot in self.lifetimes.expired(&self.keys) {
+                self.kept -= self.rows.take(slot).count();
+                self.keys.remove(slot);
             }
-            let pause = i64::try_from(self.parameters.ttl_ms / 4).unwrap_or(i64::MAX).max(1_000);
-            self.next_expiry = now.saturating_add(pause);
         }
         Ok(())
     }
 
     fn snapshot(&mut self, _at: CheckpointId) -> Result<Snapshot> {
         let base = !self.saved || self.delta_rows > DELTA_ROWS + 2 * self.kept;
+        let lifetimes = self.lifetimes.snapshot(&mut self.keys, base)?;
         let table = self.rows.snapshot(ROWS, &self.keys, base)?;
         self.keys.finish_snapshot();
         let written: usize = [&table.upserts, &table.deletes].into_iter().flatten().map(|rows| rows.num_rows()).sum();
         self.delta_rows = if base { 0 } else { self.delta_rows + written };
         self.saved = true;
-        Ok(Snapshot { tables: vec![table] })
+        Ok(Snapshot { tables: std::iter::once(table).chain(lifetimes).collect() })
     }
 
     fn restore(&mut self, from: Restored) -> Result<()> {
-        self.rows.restore(ROWS, &mut self.keys, &from.restrict(self.parameters.key_groups)?)?;
+        let from = from.restrict(self.parameters.key_groups)?;
+        self.rows.restore(ROWS, &mut self.keys, &from)?;
+        self.lifetimes.restore(&mut self.keys, &from)?;
         self.kept = self.keys.live_slots().into_iter().map(|slot| self.rows.len(slot)).sum();
+        Ok(())
+    }
+
+    fn state_size(&self) -> Option<StateSize> {
+        Some(StateSize::new(self.keys.len(), self.keys.bytes() + self.rows.bytes()))
+    }
+
+    fn shrink(&mut self) -> Result<()> {
+        if self.keys.shrink()? {
+            self.rows.shrink();
+            self.slots = Vec::new();
+            self.lifetimes.shrink();
+        }
         Ok(())
     }
 

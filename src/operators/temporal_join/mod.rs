@@ -29,7 +29,7 @@ use super::event_time::{milliseconds, restore_watermark, row_times, save_waterma
 use super::join::JoinInput;
 use super::join_keys::{NONE, columns_of, key_slots};
 use super::pairs::PairCondition;
-use super::{Operator, Output, Port};
+use super::{Operator, Output, Port, StateSize};
 use crate::changelog::{ChangeBatch, CheckpointId, Kind, Watermark};
 use crate::error::{Error, Result};
 use crate::limits::BATCH_ROWS;
@@ -398,6 +398,13 @@ impl Operator for TemporalJoin {
             self.deadlines.note(times.values().iter().copied().zip(slots));
         }
         Ok(())
+    }
+
+    fn state_size(&self) -> Option<StateSize> {
+        let told = self.told.iter().map(|told| &told.rows);
+        let stores = [&self.waiting, &self.table.rows].into_iter().chain(told);
+        let rows = stores.map(|rows| StateSize::new(rows.len(), rows.bytes())).sum();
+        Some([rows, StateSize::new(0, self.keys.bytes())].into_iter().sum())
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {

@@ -17,6 +17,7 @@
 //! | `(a, b) IN ((1, 2), …)` | `a = 1 AND b = 2 OR …` |
 //! | `TIMESTAMPADD(DAY, n, t)` | `TIMESTAMPADD('DAY', n, t)` |
 //! | `JOIN t FOR SYSTEM_TIME AS OF x ON c` | `JOIN t FOR SYSTEM_TIME AS OF x ON c AND as_of(x)` |
+//! | `LATERAL TABLE(f(x))`, a table function of the program | `UNNEST(f(x))` |
 //! | `JSON_VALUE(…)` and the like | as `functions` takes their clauses |
 
 mod joins;
@@ -24,6 +25,7 @@ mod json;
 mod names;
 mod places;
 mod spellings;
+mod table_functions;
 mod versions;
 
 pub(super) use names::repeated_column;
@@ -34,7 +36,7 @@ use datafusion_common::ScalarValue;
 use sqlparser::ast::{
     AccessExpr, BinaryOperator, CaseWhen, DateTimeField, DictionaryField, DuplicateTreatment, Expr, Function,
     FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Interval, ObjectNamePart, Query, Select, Spanned,
-    Subscript, UnaryOperator, Value, ValueWithSpan, VisitMut, VisitorMut, WindowFrameBound, WindowType,
+    Subscript, TableFactor, UnaryOperator, Value, ValueWithSpan, VisitMut, VisitorMut, WindowFrameBound, WindowType,
 };
 
 use sqlparser::ast::helpers::attached_token::AttachedToken;
@@ -130,6 +132,11 @@ impl VisitorMut for Rewrite<'_> {
 
     fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {
         places::of_select(select, &mut |expression| self.restore(expression));
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Error> {
+        table_functions::as_unnest(factor, self.0.functions);
         ControlFlow::Continue(())
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion_common::{Column, DFSchema, DFSchemaRef, ScalarValue};
-use datafusion_expr::expr::{AggregateFunction as AggregateExpression, NullTreatment};
+use datafusion_expr::expr::{AggregateFunction as AggregateExpression, NullTreatment, Sort as SortExpr};
 use datafusion_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan};
 
 use super::calc::column_index;
@@ -17,8 +17,11 @@ use crate::functions;
 use crate::plan::error::{span_in, unwrap};
 use crate::plan::expressions::call;
 use crate::plan::relations::constant_interval;
+use crate::plan::state_ttl::of_input;
 use crate::plan::stream::{Distribution, Edge, NodeId, NodeKind, NodeParallelism, StateBound};
-use crate::types::{AggregateCall, AggregateFunction, WindowColumn, WindowSpec, WindowTime};
+use crate::types::{
+    AggregateCall, AggregateFunction, ProgramAggregate, SortColumn, WindowColumn, WindowSpec, WindowTime,
+};
 
 /// The columns an aggregation reads, computed once each before it.
 pub(super) struct Arguments<'a> {
@@ -93,7 +96,8 @@ impl Translation<'_> {
             return Ok(node);
         }
         let keys = (0..input.schema().fields().len()).collect();
-        self.group(node, keys, Vec::new(), Arc::clone(input.schema().inner()))
+        let ttl_ms = self.ttl_of(input.schema());
+        self.group(node, keys, Vec::new(), Arc::clone(input.schema().inner()), ttl_ms)
     }
 
     pub(super) fn aggregate(&mut self, aggregate: &Aggregate) -> Result<NodeId> {
@@ -125,7 +129,8 @@ impl Translation<'_> {
             None => {
                 let keys = parts.iter().filter_map(GroupPart::key).collect();
                 let times = self.extreme_times(prepared, parts.len(), &calls);
-                let node = self.group(prepared, keys, calls, Arc::clone(aggregate.schema.inner()))?;
+                let ttl_ms = self.ttl_of(schema);
+                let node = self.group(prepared, keys, calls, Arc::clone(aggregate.schema.inner()), ttl_ms)?;
                 self.windows.entry(node).or_default().derived = times;
                 Ok(node)
             }
@@ -216,6 +221,7 @@ impl Translation<'_> {
         keys: Vec<usize>,
         mut aggregates: Vec<AggregateCall>,
         schema: SchemaRef,
+        ttl_ms: u64,
     ) -> Result<NodeId> {
         let append_only_input = self.node(input).mode.is_append_only();
         let motions = self.judge_calls(input, &keys, &mut aggregates);
@@ -226,12 +232,9 @@ impl Translation<'_> {
             (false, _) => ChangelogMode::RETRACT,
         };
         facts.upsert_key = Some((0..keys.len()).collect());
-        facts.state = match (keys.is_empty(), self.settings.ttl_ms) {
-            (true, _) => StateBound::Bounded("one row".into()),
-            (false, 0) => {
-                StateBound::Unbounded("one entry a key, for ever; SET 'table.exec.state.ttl' would bound it".into())
-            }
-            (false, ttl) => StateBound::Bounded(format!("keys idle for {ttl} ms expire")),
+        facts.state = match keys.is_empty() {
+            true => StateBound::Bounded("one row".into()),
+            false => bound_by_idleness("one entry a key", "keys", ttl_ms),
         };
         let edge = self.keyed_edge(input, &keys, &mut facts);
         let kind = NodeKind::GroupAggregate {
@@ -240,7 +243,7 @@ impl Translation<'_> {
             append_only_input,
             emit_update_before: true,
             mini_batch: self.settings.mini_batch,
-            ttl_ms: self.settings.ttl_ms,
+            ttl_ms,
         };
         let node = self.add(kind, vec![edge], facts);
         self.motions.insert(node, motions);
@@ -343,6 +346,16 @@ impl Translation<'_> {
         Ok(id)
     }
 
+    /// What bounds state that only time to live bounds: `kept` for ever, unless idle `entries` expire.
+    pub(super) fn bound_by_idleness(&self, kept: &str, entries: &str) -> StateBound {
+        bound_by_idleness(kept, entries, self.settings.ttl_ms)
+    }
+
+    /// How long the state of an input's rows is kept.
+    pub(super) fn ttl_of(&self, input: &DFSchema) -> u64 {
+        of_input(&self.state_ttl, input).unwrap_or(self.settings.ttl_ms)
+    }
+
     pub(super) fn keyed_edge(&self, input: NodeId, keys: &[usize], facts: &mut Facts) -> Edge {
         if keys.is_empty() {
             facts.parallelism = NodeParallelism::Single;
@@ -352,9 +365,17 @@ impl Translation<'_> {
     }
 }
 
+fn bound_by_idleness(kept: &str, entries: &str, ttl_ms: u64) -> StateBound {
+    match ttl_ms {
+        0 => StateBound::Unbounded(format!("{kept}, for ever; SET 'table.exec.state.ttl' would bound it")),
+        ttl => StateBound::Bounded(format!("{kept}; {entries} idle for {ttl} ms expire")),
+    }
+}
+
 /// Sessions merge, and then it is not known any more which of two values came first.
 fn refuse_arrival(aggregates: &[AggregateCall]) -> Result<()> {
-    let name = aggregates.iter().find_map(|call| match call.function {
+    let by_arrival = aggregates.iter().filter(|call| call.order.is_empty());
+    let name = by_arrival.into_iter().find_map(|call| match call.function {
         AggregateFunction::FirstValue => Some("FIRST_VALUE"),
         AggregateFunction::LastValue => Some("LAST_VALUE"),
         _ => None,
@@ -421,10 +442,15 @@ pub(super) fn aggregate_call(
         Expr::Alias(alias) => return aggregate_call(&alias.expr, field, arguments),
         other => return Err(Error::bug(format!("'{other}' stands among the aggregates"))),
     };
-    if !params.order_by.is_empty() {
-        return Err(Error::sql(format!("ORDER BY inside {} is not supported yet", func.name().to_uppercase())));
+    let function = match functions::is_program_aggregate(func) {
+        true => AggregateFunction::Program(ProgramAggregate(Arc::clone(func))),
+        false => aggregate_function(func.name(), &params.args)?,
+    };
+    if !params.order_by.is_empty() && matches!(function, AggregateFunction::Program(_)) {
+        return Err(Error::sql(format!("{} takes no ORDER BY", func.name().to_uppercase()))
+            .at(span_in(&params.order_by[0].expr))
+            .hint("leave it out: a function of the program's own sees rows in the order in which they come"));
     }
-    let function = aggregate_function(func.name(), &params.args)?;
     let read: Vec<&Expr> = match &function {
         AggregateFunction::ListAgg { .. } => params.args.iter().take(1).collect(),
         // The percentages are constants.
@@ -441,10 +467,18 @@ pub(super) fn aggregate_call(
         && params.args.iter().all(|argument| !argument.nullable(arguments.schema).unwrap_or(true));
     let columns =
         if counts_rows { Vec::new() } else { read.into_iter().map(|argument| arguments.column(argument)).collect() };
+    let ordered = params.order_by.iter().filter(|_| function.heeds_order());
+    let column = |sort: &SortExpr| SortColumn {
+        column: arguments.column(&sort.expr),
+        descending: !sort.asc,
+        nulls_first: sort.nulls_first,
+    };
+    let order = ordered.map(column).collect();
     Ok(AggregateCall {
         function,
         arguments: columns,
         distinct: params.distinct,
+        order,
         filter: filter.map(|filter| arguments.column(&filter)),
         monotone: false,
         output: Arc::clone(field),
@@ -454,11 +488,7 @@ pub(super) fn aggregate_call(
 fn aggregate_function(name: &str, arguments: &[Expr]) -> Result<AggregateFunction> {
     Ok(match name {
         "count" => AggregateFunction::Count,
-        "approx_count_distinct" => {
-            return Err(
-                Error::sql("APPROX_COUNT_DISTINCT is not supported over a stream").hint("COUNT(DISTINCT x) is exact")
-            );
-        }
+        "approx_count_distinct" => AggregateFunction::ApproximateCountDistinct,
         "sum" => AggregateFunction::Sum,
         "sum0" => AggregateFunction::SumZero,
         "avg" => AggregateFunction::Avg,

@@ -8,7 +8,7 @@ use super::{Facts, Translation};
 use crate::catalog::TableDefinition;
 use crate::changelog::ChangelogMode;
 use crate::error::{Error, Result};
-use crate::plan::stream::{Distribution, Edge, NodeId, NodeKind, StateBound};
+use crate::plan::stream::{Distribution, Edge, NodeId, NodeKind};
 use crate::types::{OnConflict, SqlType};
 
 impl Translation<'_> {
@@ -55,9 +55,10 @@ impl Translation<'_> {
         facts.upsert_key = Some(key.clone());
         facts.rowtime = Vec::new();
         facts.proctime = Vec::new();
-        facts.state = StateBound::Unbounded("every row that is there, by the table's primary key".into());
+        facts.state = self.bound_by_idleness("every row that is there, by the table's primary key", "keys");
         let edge = Edge { from: prepared, distribution: Distribution::Hash(key.clone()) };
-        let kind = NodeKind::UpsertMaterialize { key, conflict, append_only_input, emit_update_before: true };
+        let ttl_ms = self.settings.ttl_ms;
+        let kind = NodeKind::UpsertMaterialize { key, conflict, append_only_input, emit_update_before: true, ttl_ms };
         Ok(self.add(kind, vec![edge], facts))
     }
 

@@ -114,14 +114,25 @@ impl Translation<'_> {
         }
         let (kind, null_keys, filter) = (sides.kind, sides.null_keys, sides.filter.clone());
         let [left_schema, right_schema] = sides.inputs.map(|input| Arc::clone(input.schema()));
+        let ttl_ms = [&left_schema, &right_schema].map(|schema| self.ttl_of(schema));
         let KeyedInputs { nodes, sides: keyed, edges, single } = self.keyed_inputs(sides, inputs)?;
         let mut facts = Facts::plain(Arc::clone(join.schema.inner()));
         let append = nodes.into_iter().all(|input| self.node(input).mode.is_append_only());
         facts.mode = emitted_mode(kind, append);
         facts.upsert_key = self.joined_key(kind, nodes, [&keyed[0], &keyed[1]]);
-        facts.state = StateBound::Unbounded(
-            "the rows of both inputs are kept; join over windows, or on an interval of time, to bound it".into(),
-        );
+        facts.state = match ttl_ms {
+            [0, 0] => StateBound::Unbounded(
+                "the rows of both inputs are kept; join over windows, or on an interval of time, to bound it".into(),
+            ),
+            [left, 0] => StateBound::Unbounded(format!("the right rows are kept; left rows idle for {left} ms expire")),
+            [0, right] => {
+                StateBound::Unbounded(format!("the left rows are kept; right rows idle for {right} ms expire"))
+            }
+            [left, right] if left == right => StateBound::Bounded(format!("rows idle for {left} ms expire")),
+            [left, right] => {
+                StateBound::Bounded(format!("left rows idle for {left} ms and right rows for {right} ms expire"))
+            }
+        };
         if single {
             facts.parallelism = NodeParallelism::Single;
         }
@@ -129,7 +140,7 @@ impl Translation<'_> {
             Some(_) => Arc::new(left_schema.join(&right_schema).map_err(unwrap)?),
             None => Arc::new(DFSchema::empty()),
         };
-        let node = NodeKind::Join { kind, sides: keyed, condition: filter, pairs, null_keys };
+        let node = NodeKind::Join { kind, sides: keyed, condition: filter, pairs, null_keys, ttl_ms };
         Ok(self.add(node, edges, facts))
     }
 
@@ -165,10 +176,11 @@ impl Translation<'_> {
             SetOperation::IntersectAll if append => ChangelogMode::APPEND,
             _ => ChangelogMode::APPEND.with(Kind::Delete),
         };
-        facts.state = StateBound::Unbounded("every different row of both inputs is counted".into());
+        facts.state = self.bound_by_idleness("every different row of both inputs is counted", "rows");
         let columns: Vec<usize> = (0..facts.schema.fields().len()).collect();
         let edges = inputs.map(|from| Edge { from, distribution: Distribution::Hash(columns.clone()) });
-        Ok(self.add(NodeKind::CountedSet { operation: set.operation }, edges.to_vec(), facts))
+        let kind = NodeKind::CountedSet { operation: set.operation, ttl_ms: self.settings.ttl_ms };
+        Ok(self.add(kind, edges.to_vec(), facts))
     }
 
     /// An input with its keys as columns: those that are computed stand behind the input's own.

@@ -17,7 +17,7 @@ use crate::changelog::ChangelogMode;
 use crate::error::{Error, Result};
 use crate::plan::error::unwrap;
 use crate::plan::provider::DeclaredTable;
-use crate::plan::stream::{Distribution, Edge, NodeId, NodeKind, NodeParallelism, StateBound};
+use crate::plan::stream::{Distribution, Edge, NodeId, NodeKind, NodeParallelism};
 
 /// The columns of each table that any scan of the job needs: a shared source reads their union.
 #[derive(Debug, Default)]
@@ -100,9 +100,10 @@ impl Translation<'_> {
         };
         let mut facts = Facts::like(self.node(source));
         facts.mode = ChangelogMode::RETRACT;
-        facts.state = StateBound::Unbounded("the last row of each key, for ever".into());
+        facts.state = self.bound_by_idleness("the last row of each key", "keys");
         let edge = Edge { from: source, distribution: Distribution::Hash(key.clone()) };
-        Ok(self.add(NodeKind::ChangelogNormalize { key, emit_update_before: true }, vec![edge], facts))
+        let kind = NodeKind::ChangelogNormalize { key, emit_update_before: true, ttl_ms: self.settings.ttl_ms };
+        Ok(self.add(kind, vec![edge], facts))
     }
 
     pub(super) fn values(&mut self, values: &Values) -> Result<NodeId> {

@@ -42,6 +42,7 @@ use super::grouping_sets::ExpandNode;
 use super::nodes::{WatermarkNode, WindowNode};
 use super::rank_node::RankNode;
 use super::sets::CountedSetNode;
+use super::state_ttl::StateTtl;
 use super::stream::{Distribution, Edge, Node, NodeId, NodeKind, NodeParallelism, StateBound, StreamGraph};
 use super::unnest::UnnestNode;
 use super::versions::TemporalNode;
@@ -63,6 +64,8 @@ pub(super) struct Translation<'a> {
     not_negative: HashMap<NodeId, Vec<usize>>,
     /// Equal relations become one node: a statement set reads a shared source once.
     done: HashMap<LogicalPlan, NodeId>,
+    /// How long the rows of some relations are kept, by their name.
+    pub(super) state_ttl: StateTtl,
     /// For each table that is scanned more than once, the columns that any scan needs.
     wanted: leaf::WantedColumns,
 }
@@ -142,6 +145,7 @@ impl<'a> Translation<'a> {
             windows: HashMap::new(),
             motions: HashMap::new(),
             not_negative: HashMap::new(),
+            state_ttl: StateTtl::new(),
             done: HashMap::new(),
             wanted: leaf::WantedColumns::default(),
         }

@@ -13,7 +13,7 @@ use super::{Facts, Translation};
 use crate::error::{Error, Result};
 use crate::plan::error::unwrap;
 use crate::plan::relations::constant_interval;
-use crate::plan::stream::{NodeId, NodeKind, StateBound};
+use crate::plan::stream::{NodeId, NodeKind};
 use crate::types::{AggregateCall, AggregateFunction, OverCall, OverFrame};
 
 /// Functions over one partitioning, order and frame, by their places in the relation.
@@ -93,10 +93,14 @@ impl Translation<'_> {
         facts.rowtime.retain(|column| *column < shown);
         facts.proctime.retain(|column| *column < shown);
         facts.upsert_key = None;
-        facts.state = StateBound::Unbounded("one entry a partition, for ever".into());
+        facts.state = self.bound_by_idleness("one entry a partition", "partitions");
         let edge = self.keyed_edge(prepared, &partition, &mut facts);
         let windows = self.windows.get(&input).cloned();
-        let id = self.add(NodeKind::Over { partition, time, frame, calls, shown }, vec![edge], facts);
+        let id = self.add(
+            NodeKind::Over { partition, time, frame, calls, shown, ttl_ms: self.settings.ttl_ms },
+            vec![edge],
+            facts,
+        );
         if let Some(windows) = windows {
             self.windows.insert(id, windows);
         }
@@ -258,6 +262,7 @@ fn call(function: &WindowFunction, field: &FieldRef, arguments: &mut Arguments<'
             function,
             arguments: columns,
             distinct: false,
+            order: Vec::new(),
             filter: None,
             monotone: false,
             output: Arc::clone(&output),

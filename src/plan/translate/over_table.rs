@@ -14,7 +14,7 @@ use super::{Facts, Translation};
 use crate::changelog::ChangelogMode;
 use crate::error::{Error, Result};
 use crate::plan::error::span_in;
-use crate::plan::stream::{NodeId, NodeKind, StateBound};
+use crate::plan::stream::{NodeId, NodeKind};
 use crate::types::{Frame, FrameBound, FrameCall, FrameFunction, FrameUnits, SortColumn};
 
 impl Translation<'_> {
@@ -62,9 +62,10 @@ impl Translation<'_> {
         facts.rowtime.clear();
         facts.proctime.clear();
         facts.upsert_key = facts.upsert_key.filter(|key| key.iter().all(|column| *column < shown));
-        facts.state = StateBound::Unbounded("all rows of each partition; OVER a time attribute would bound it".into());
+        facts.state = self.bound_by_idleness("all rows of each partition", "partitions");
         let edge = self.keyed_edge(prepared, &partition, &mut facts);
-        Ok(self.add(NodeKind::OverTable { partition, order, frame, calls, shown }, vec![edge], facts))
+        let kind = NodeKind::OverTable { partition, order, frame, calls, shown, ttl_ms: self.settings.ttl_ms };
+        Ok(self.add(kind, vec![edge], facts))
     }
 
     /// The order by columns; that of arrival needs none.

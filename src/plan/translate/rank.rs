@@ -214,10 +214,7 @@ impl Translation<'_> {
         let mut facts = Facts::like(self.node(top.input));
         facts.schema = top.schema;
         facts.upsert_key = Some(top.partition.clone());
-        facts.state = match self.settings.ttl_ms {
-            0 => StateBound::Unbounded("one entry a key, for ever; SET 'table.exec.state.ttl' would bound it".into()),
-            ttl => StateBound::Bounded(format!("keys idle for {ttl} ms expire")),
-        };
+        facts.state = self.bound_by_idleness("one entry a key", "keys");
         let edge = self.keyed_edge(top.input, &top.partition, &mut facts);
         let kind = NodeKind::KeepFirst { partition: top.partition, time, ttl_ms: self.settings.ttl_ms };
         Ok(self.add(kind, vec![edge], facts))
