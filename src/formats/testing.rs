@@ -52,7 +52,7 @@ pub(super) fn decode_in_pieces(
     input: &[u8],
     piece: usize,
 ) -> Result<(Vec<String>, u64)> {
-    let mut decoder = (find(format).unwrap().decoder)(&options(given), wanted)?;
+    let mut decoder = find(format).unwrap().record_decoder(&options(given), wanted)?;
     let mut rows = Vec::new();
     let (mut from, mut to) = (0, 0);
     loop {
@@ -111,7 +111,7 @@ pub(super) fn encode(format: &str, given: &[(&str, &str)], batch: &ChangeBatch) 
 /// Decodes `input` into one batch.
 pub(super) fn batch(format: &str, columns: &[(&str, SqlType)], given: &[(&str, &str)], input: &str) -> ChangeBatch {
     let wanted = Wanted { schema: schema(columns), projection: (0..columns.len()).collect() };
-    let mut decoder = (find(format).unwrap().decoder)(&options(given), wanted).unwrap();
+    let mut decoder = find(format).unwrap().record_decoder(&options(given), wanted).unwrap();
     assert_eq!(decoder.decode(input.as_bytes(), true).unwrap(), input.len());
     decoder.flush().unwrap()
 }

@@ -193,7 +193,8 @@ fn decoding_speed() {
     for (format, input) in [("json", &json), ("csv", &csv)] {
         for projection in [vec![0, 4], vec![1, 3], (0..7).collect()] {
             let wanted = Wanted { schema: schema(&columns), projection: projection.clone() };
-            let mut decoder = (crate::formats::find(format).unwrap().decoder)(&Default::default(), wanted).unwrap();
+            let mut decoder =
+                crate::formats::find(format).unwrap().record_decoder(&Default::default(), wanted).unwrap();
             let began = Instant::now();
             let mut rows = 0;
             for _ in 0..5 {
