@@ -8,6 +8,7 @@
 //! [`FORMATS`]; its tests. Values of all types are read and written by the shared parts below (`text`, `builder`,
 //! `write`, `view`), so a format only has to find where they stand.
 
+mod avro;
 mod base64;
 mod builder;
 mod cdc;
@@ -16,11 +17,14 @@ mod fault;
 mod files;
 mod json;
 mod lines;
+#[cfg(test)]
+mod mutation;
 mod parquet;
 mod raw;
 #[cfg(test)]
 mod testing;
 mod text;
+mod units;
 mod view;
 mod write;
 
@@ -63,8 +67,17 @@ pub enum MakeDecoder {
 }
 
 /// All formats.
-pub static FORMATS: &[Format] =
-    &[csv::FORMAT, json::FORMAT, cdc::DEBEZIUM, cdc::CANAL, cdc::MAXWELL, cdc::OGG, raw::FORMAT, parquet::FORMAT];
+pub static FORMATS: &[Format] = &[
+    csv::FORMAT,
+    json::FORMAT,
+    cdc::DEBEZIUM,
+    cdc::CANAL,
+    cdc::MAXWELL,
+    cdc::OGG,
+    raw::FORMAT,
+    parquet::FORMAT,
+    avro::FORMAT,
+];
 
 /// The format of this name.
 pub fn find(name: &str) -> Option<&'static Format> {

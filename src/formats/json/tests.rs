@@ -214,3 +214,14 @@ fn decoding_speed() {
         }
     }
 }
+
+#[test]
+fn a_collection_where_a_scalar_stands_is_null_once() {
+    let columns = [("yes", SqlType::Boolean), ("bytes", SqlType::BYTES), ("n", SqlType::Int)];
+    let lenient = [("ignore-parse-errors", "true")];
+    for value in ["{}", "[1]", "{\"a\":1}"] {
+        let line = format!("{{\"yes\":{value},\"bytes\":{value},\"n\":{value}}}\n");
+        assert_eq!(rows("json", &columns, &lenient, &line), ["+I[null, null, null]"]);
+    }
+    assert!(message("json", &columns, &[], b"{\"yes\":{}}").contains("is not a BOOLEAN"));
+}

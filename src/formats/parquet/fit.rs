@@ -11,8 +11,8 @@ use arrow::array::{Array, ArrayRef, ListArray, MapArray, StructArray, new_null_a
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, Field, FieldRef, Fields};
 
-use super::units::{Rescale, check_days};
 use crate::error::{Error, Result};
+use crate::formats::units::{Rescale, check_days};
 use crate::types::{SqlType, TimeZone};
 
 /// The way from one type to another.

@@ -15,7 +15,6 @@ mod options;
 mod read;
 #[cfg(test)]
 mod tests;
-mod units;
 mod write;
 
 use super::{Format, FormatModes, MakeDecoder};

@@ -1,6 +1,7 @@
 //! Reading: the footer once, then the row groups of a range one after another.
 
 use std::io::Read;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use ::parquet::arrow::ProjectionMask;
@@ -54,7 +55,7 @@ impl ParquetReader {
         let wanted = to_read.wanted;
         let schema = wanted.projected()?;
         let metadata = load(&file, &wanted)?;
-        check(metadata.metadata())?;
+        check(metadata.metadata(), file.len())?;
         let roots = metadata.parquet_schema().root_schema().get_fields();
         let mut places: Vec<usize> = Vec::new();
         for field in schema.fields() {
@@ -116,13 +117,14 @@ impl ParquetReader {
             .fold(0, u64::saturating_add);
         let per_row = (bytes / rows.max(1)).max(1);
         let batch_rows = usize::try_from(BATCH_BYTES as u64 / per_row).unwrap_or(1).clamp(1, self.batch_rows);
-        ParquetRecordBatchReaderBuilder::new_with_metadata(self.file.clone(), self.metadata.clone())
-            .with_row_groups(vec![number])
-            .with_projection(self.mask.clone())
-            .with_batch_size(batch_rows)
-            .with_offset(usize::try_from(self.rows).unwrap_or(usize::MAX))
-            .build()
-            .map_err(damaged)
+        guarded(|| {
+            ParquetRecordBatchReaderBuilder::new_with_metadata(self.file.clone(), self.metadata.clone())
+                .with_row_groups(vec![number])
+                .with_projection(self.mask.clone())
+                .with_batch_size(batch_rows)
+                .with_offset(usize::try_from(self.rows).unwrap_or(usize::MAX))
+                .build()
+        })
     }
 
     /// The next rows of the row group at hand; `None` at its end.
@@ -132,13 +134,12 @@ impl ParquetReader {
         }
         let expected = self.metadata.metadata().row_group(number).num_rows();
         let Some(open) = &mut self.open else { return Ok(None) };
-        let Some(batch) = open.next() else {
+        let Some(batch) = guarded(|| open.next().transpose().map_err(ParquetError::from))? else {
             if i64::try_from(self.rows) != Ok(expected) {
                 return Err(Error::data(format!("it has {} rows, and should have {expected}", self.rows)));
             }
             return Ok(None);
         };
-        let batch = batch.map_err(|error| damaged(error.into()))?;
         let count = batch.num_rows();
         let columns = self
             .columns
@@ -191,10 +192,8 @@ impl BlockReader for ParquetReader {
 /// nanoseconds.
 fn load(file: &File, wanted: &Wanted) -> Result<ArrowReaderMetadata> {
     let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-    let metadata = ArrowReaderMetadata::load(file, options).map_err(|error| {
-        let error = damaged(error);
-        error.hint("a Parquet file ends with its footer: was it written to its end?")
-    })?;
+    let metadata = guarded(|| ArrowReaderMetadata::load(file, options))
+        .map_err(|error| error.hint("a Parquet file ends with its footer: was it written to its end?"))?;
     let roots = metadata.parquet_schema().root_schema().get_fields();
     let mut any = false;
     let fields: Vec<Field> = metadata
@@ -218,7 +217,7 @@ fn load(file: &File, wanted: &Wanted) -> Result<ArrowReaderMetadata> {
     }
     let schema = Schema::new_with_metadata(fields, metadata.schema().metadata().clone());
     let options = ArrowReaderOptions::new().with_schema(Arc::new(schema));
-    ArrowReaderMetadata::try_new(Arc::clone(metadata.metadata()), options).map_err(damaged)
+    guarded(|| ArrowReaderMetadata::try_new(Arc::clone(metadata.metadata()), options))
 }
 
 fn is_96_bit(field: &::parquet::schema::types::TypePtr) -> bool {
@@ -235,7 +234,7 @@ fn first_byte(group: &RowGroupMetaData) -> u64 {
 }
 
 /// What a footer says must not contradict itself: a damaged number of rows would otherwise be believed.
-fn check(metadata: &ParquetMetaData) -> Result<()> {
+fn check(metadata: &ParquetMetaData, length: u64) -> Result<()> {
     let fault = |what: String| Err(Error::data(format!("the footer is damaged: {what}")));
     let mut rows = 0i64;
     let mut before = None;
@@ -250,6 +249,15 @@ fn check(metadata: &ParquetMetaData) -> Result<()> {
         }
         before = Some(start);
         for column in group.columns() {
+            let bounds = [Some(column.data_page_offset()), column.dictionary_page_offset()];
+            let inside = bounds.into_iter().flatten().all(|offset| {
+                let end = offset.checked_add(column.compressed_size()).and_then(|end| u64::try_from(end).ok());
+                offset >= 0 && column.compressed_size() >= 0 && end.is_some_and(|end| end <= length)
+            });
+            if !inside {
+                let path = column.column_path().string();
+                return fault(format!("column '{path}' of row group {number} does not lie in the file"));
+            }
             let repeated = column.column_descr().max_rep_level() > 0;
             if !repeated && column.num_values() != group.num_rows() {
                 let (path, values) = (column.column_path().string(), column.num_values());
@@ -279,6 +287,17 @@ fn check_codecs(metadata: &ParquetMetaData, mask: &ProjectionMask) -> Result<()>
         }
     }
     Ok(())
+}
+
+/// Runs a step of the decoder, which gives up on some damaged files by a panic.
+fn guarded<T>(step: impl FnOnce() -> ::parquet::errors::Result<T>) -> Result<T> {
+    match catch_unwind(AssertUnwindSafe(step)) {
+        Ok(done) => done.map_err(damaged),
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref().copied());
+            Err(Error::data(format!("it is damaged: {}", text.unwrap_or("it cannot be decoded"))))
+        }
+    }
 }
 
 fn damaged(error: ParquetError) -> Error {

@@ -11,11 +11,11 @@ use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef, Tim
 
 use super::fit::Fit;
 use super::options::ParquetOptions;
-use super::units::with_unit;
 use crate::catalog::Options;
 use crate::changelog::ChangeBatch;
 use crate::error::{Error, Result};
 use crate::formats::Encoder;
+use crate::formats::units::with_unit;
 use crate::types::SqlType;
 
 /// Writes one file.

@@ -1,4 +1,4 @@
-//! Points in time from one unit to another, by columns: cut down like everywhere here, and refused beyond what SQL's
+//! Points in time from one unit to another: cut down like everywhere here, and refused beyond what SQL's
 //! types hold.
 
 use arrow::array::{Array, ArrayRef, Int32Array, Int64Array, PrimitiveArray, make_array};
@@ -78,7 +78,12 @@ impl Rescale {
         Ok(make_array(data.into_builder().data_type(self.data_type.clone()).build()?))
     }
 
-    fn value(&self, value: i64, zone: Option<TimeZone>) -> Result<i64> {
+    /// One value, as [`Rescale::apply`] does it.
+    ///
+    /// # Errors
+    /// If it lies outside the type's range.
+    #[inline]
+    pub(super) fn value(&self, value: i64, zone: Option<TimeZone>) -> Result<i64> {
         let value = match zone {
             Some(zone) => value.saturating_add(zone.offset_at(value.div_euclid(self.from)) * self.from),
             None => value,
@@ -125,10 +130,15 @@ pub(super) fn check_days(array: &ArrayRef) -> Result<()> {
     let days = arrow::compute::cast(array, &DataType::Int32)?;
     let days =
         days.as_any().downcast_ref::<Int32Array>().ok_or_else(|| Error::bug("a date column that is no number"))?;
-    match days.iter().flatten().find(|day| !DAYS.contains(&i64::from(*day))) {
+    match days.iter().flatten().find(|days| day(*days).is_none()) {
         Some(day) => Err(Error::data(format!("a date {day} days from 1970 is out of range"))),
         None => Ok(()),
     }
+}
+
+/// The day, if it lies in the years 0000 to 9999.
+pub(super) fn day(days: i32) -> Option<i32> {
+    DAYS.contains(&i64::from(days)).then_some(days)
 }
 
 /// The time part of `field`'s type in `unit`.

@@ -7,6 +7,9 @@
 //! A file is shared out by ranges of bytes: a block belongs to the range that holds its first byte. A position within a
 //! file is a block and a number of its rows, so that a restart goes on right after the last row delivered.
 
+#[cfg(test)]
+mod tests;
+
 use std::ops::Range;
 use std::sync::Arc;
 
