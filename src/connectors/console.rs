@@ -85,7 +85,7 @@ impl Source for Stdin {
         restored: Option<&[SplitPosition]>,
     ) -> Result<Box<dyn SourceReader>> {
         let wanted = Wanted { schema: Arc::clone(&self.0.schema), projection: projection.to_vec() };
-        let mut decoder = (self.0.format.decoder)(&self.0.options, wanted)?;
+        let mut decoder = self.0.format.record_decoder(&self.0.options, wanted)?;
         let position = restored.and_then(|splits| splits.iter().find(|split| split.split == "stdin"));
         let number = |key: &str| position.and_then(|split| split.position[key].as_u64()).unwrap_or(0);
         decoder.set_line(number("line"));
@@ -216,7 +216,7 @@ impl Sink for Stdout {
     fn open(&self, _: &str, _: usize, _: u64, schema: SchemaRef) -> Result<Box<dyn SinkWriter>> {
         Ok(Box::new(StdoutWriter {
             console: Arc::clone(&self.0.console),
-            encoder: (self.0.format.encoder)(&self.0.options, schema)?,
+            encoder: self.0.format.record_encoder(&self.0.options, schema)?,
             text: Vec::new(),
         }))
     }

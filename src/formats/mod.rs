@@ -2,27 +2,34 @@
 //!
 //! A format is a file with its declared options and one line in the list. A [`Decoder`] is fed whole records' bytes (the
 //! connector finds where a split begins; the format finds where a record ends) and builds typed columns directly, only
-//! those that are wanted. An [`Encoder`] writes rows.
+//! those that are wanted. An [`Encoder`] writes rows. Formats of whole files (`files`) get the file itself instead.
 //!
 //! To add a format: a file with its declared options, its decoder and encoder, and a `FORMAT` constant; one line in
 //! [`FORMATS`]; its tests. Values of all types are read and written by the shared parts below (`text`, `builder`,
 //! `write`, `view`), so a format only has to find where they stand.
 
+mod avro;
 mod base64;
 mod builder;
 mod cdc;
 mod csv;
 mod fault;
+mod files;
 mod json;
 mod lines;
+#[cfg(test)]
+mod mutation;
+mod parquet;
 mod raw;
 #[cfg(test)]
 mod testing;
 mod text;
+mod units;
 mod view;
 mod write;
 
 pub(crate) use builder::ColumnBuilder;
+pub(crate) use files::{BlockPosition, BlockReader, FileBytes, FileToRead};
 pub(crate) use text::TimestampStyle;
 pub(crate) use view::View;
 
@@ -43,15 +50,34 @@ pub struct Format {
     pub options: &'static [DeclaredOption],
     /// The kinds of change it reads and writes.
     pub modes: FormatModes,
-    /// Makes a decoder; the options are those of [`Format::own_options`].
-    pub decoder: fn(&Options, Wanted) -> Result<Box<dyn Decoder>>,
-    /// Makes an encoder of rows of the given schema; the options are those of [`Format::own_options`].
+    /// Makes a decoder.
+    pub decoder: MakeDecoder,
+    /// Makes an encoder of one file, or one stream, of rows of the given schema; the options are those of
+    /// [`Format::own_options`].
     pub encoder: fn(&Options, SchemaRef) -> Result<Box<dyn Encoder>>,
 }
 
+/// How a format is read; the options are those of [`Format::own_options`].
+#[derive(Clone, Copy)]
+pub enum MakeDecoder {
+    /// Records one after another, which may come in pieces from anywhere.
+    OfRecords(fn(&Options, Wanted) -> Result<Box<dyn Decoder>>),
+    /// Whole files.
+    OfFiles(fn(FileToRead<'_>) -> Result<Box<dyn BlockReader>>),
+}
+
 /// All formats.
-pub static FORMATS: &[Format] =
-    &[csv::FORMAT, json::FORMAT, cdc::DEBEZIUM, cdc::CANAL, cdc::MAXWELL, cdc::OGG, raw::FORMAT];
+pub static FORMATS: &[Format] = &[
+    csv::FORMAT,
+    json::FORMAT,
+    cdc::DEBEZIUM,
+    cdc::CANAL,
+    cdc::MAXWELL,
+    cdc::OGG,
+    raw::FORMAT,
+    parquet::FORMAT,
+    avro::FORMAT,
+];
 
 /// The format of this name.
 pub fn find(name: &str) -> Option<&'static Format> {
@@ -80,6 +106,33 @@ impl Format {
             Some((name.to_string(), value.clone()))
         });
         Options(own.collect())
+    }
+
+    /// Makes the decoder of a stream of records.
+    ///
+    /// # Errors
+    /// If the format is one of whole files, or refuses the columns or its options.
+    pub fn record_decoder(&self, options: &Options, wanted: Wanted) -> Result<Box<dyn Decoder>> {
+        match self.decoder {
+            MakeDecoder::OfRecords(make) => make(options, wanted),
+            MakeDecoder::OfFiles(_) => Err(self.only_in_files()),
+        }
+    }
+
+    /// Makes the encoder of a stream of records.
+    ///
+    /// # Errors
+    /// If the format is one of whole files, or refuses the columns or its options.
+    pub fn record_encoder(&self, options: &Options, schema: SchemaRef) -> Result<Box<dyn Encoder>> {
+        match self.decoder {
+            MakeDecoder::OfRecords(_) => (self.encoder)(options, schema),
+            MakeDecoder::OfFiles(_) => Err(self.only_in_files()),
+        }
+    }
+
+    fn only_in_files(&self) -> Error {
+        Error::sql(format!("format '{}' stands in whole files, not in a stream of rows", self.name))
+            .hint("use it with connector 'filesystem'; csv and json can be streamed")
     }
 
     /// Checks the format's options of a table: names, forms and values.
@@ -128,6 +181,19 @@ pub trait Encoder: Send {
     /// # Errors
     /// If a value has no form in this format.
     fn encode(&mut self, batch: &ChangeBatch, to: &mut Vec<u8>) -> Result<()>;
+
+    /// Appends what ends a file. Nothing is encoded after it.
+    ///
+    /// # Errors
+    /// If rows that were gathered cannot be written.
+    fn finish(&mut self, _to: &mut Vec<u8>) -> Result<()> {
+        Ok(())
+    }
+
+    /// Bytes, about, that the rows gathered so far will take when they are written.
+    fn buffered(&self) -> usize {
+        0
+    }
 
     /// File name extension without the dot.
     fn extension(&self) -> &'static str;

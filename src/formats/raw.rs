@@ -8,7 +8,7 @@ use arrow::datatypes::{DataType, SchemaRef};
 use super::fault::Fault;
 use super::lines::{LineDecoder, LineReader, Lines};
 use super::view::{Cells, View};
-use super::{Decoder, Encoder, Format, FormatModes, Wanted};
+use super::{Decoder, Encoder, Format, FormatModes, MakeDecoder, Wanted};
 use crate::catalog::{DeclaredOption, OptionKind, Options};
 use crate::changelog::{ChangeBatch, ChangelogMode};
 use crate::error::{Error, Result};
@@ -35,7 +35,7 @@ pub(super) const FORMAT: Format = Format {
     name: "raw",
     options: OPTIONS,
     modes: FormatModes { reads: ChangelogMode::APPEND, writes: ChangelogMode::APPEND },
-    decoder: RawReader::open,
+    decoder: MakeDecoder::OfRecords(RawReader::open),
     encoder: RawEncoder::open,
 };
 

@@ -35,6 +35,7 @@ use ending::Ending;
 /// Reads the command line and does what it says.
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    keep_decoder_quiet();
     let ending = match arguments.command {
         Some(Command::Run { file, options }) => script::run_file(&file, &options),
         Some(Command::Test(test)) => slt::main(&test),
@@ -48,6 +49,17 @@ pub fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(ending) => ending.report(),
     }
+}
+
+/// The decoder of Parquet gives up on some damaged files by a panic, which is caught and told as the job's error: telling
+/// it once is enough.
+fn keep_decoder_quiet() {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if !panic.location().is_some_and(|place| place.file().contains("/parquet-")) {
+            usual(panic);
+        }
+    }));
 }
 
 type Flow<T = ()> = Result<T, Ending>;

@@ -18,10 +18,15 @@
 //! goes on with new files and with what was appended to the old ones. A file that was cut, or had ended within a line that
 //! has grown since, is an error: what was read of it has been counted.
 //!
+//! Formats of whole files (Parquet, Avro) are read block by block: a split's position is a block and a number of its rows.
+//! Such a file does not grow; one that has changed since it was read is an error.
+//!
 //! A crash between any two steps leaves either the staging file or the final file with the same length and hash, so
 //! committing again always finds out what is left to do.
 
+mod constants;
 mod listing;
+mod local_file;
 mod partition;
 mod publish;
 mod reader;

@@ -11,20 +11,19 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array};
 use arrow::datatypes::SchemaRef;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use tokio::time::Instant;
 
-use super::partition;
-use super::source::{Origin, ReadPlan, owner};
+use super::constants::Constants;
+use super::local_file::LocalFile;
+use super::source::{ReadPlan, owner};
 use crate::changelog::ChangeBatch;
 use crate::connectors::{Progress, SourceEvent, SourceReader, SplitPosition};
 use crate::error::{Error, Result};
-use crate::formats::{ColumnBuilder, Decoder, TimestampStyle};
+use crate::formats::{BlockPosition, BlockReader, Decoder};
 use crate::limits::{READ_BYTES, RECORD_BYTES};
-use crate::types::SqlType;
 
 /// Bytes read beyond a range's end at once.
 const BEYOND_RANGE: u64 = 16 << 10;
@@ -39,10 +38,11 @@ pub(super) struct Split {
     end: Option<u64>,
     /// Everything before has been delivered. At `start > 0` the rest of the record before is still to be passed over.
     offset: u64,
-    /// Lines before `offset`, counted from `start`.
+    /// Lines before `offset`, counted from `start`; in a file of blocks, rows of the block at `offset` that have been
+    /// delivered.
     line: u64,
     /// The file's size when it was last looked at.
-    size: u64,
+    pub size: u64,
     /// Nothing comes any more.
     done: bool,
     /// A former run took the file's end for the end of its last record.
@@ -146,8 +146,9 @@ pub(super) struct FileReader {
     known: HashSet<String>,
     /// The split that is read, or will be next.
     current: usize,
-    open: Option<OpenFile>,
-    decoder: Box<dyn Decoder>,
+    open: Option<Open>,
+    /// Of a format of records.
+    decoder: Option<Box<dyn Decoder>>,
     monitor_interval: Option<Duration>,
     /// Which subtask this is, of how many.
     place: (usize, usize),
@@ -159,7 +160,19 @@ pub(super) struct FileReader {
 }
 
 /// A file being read.
-struct OpenFile {
+enum Open {
+    Records(OpenRecords),
+    Blocks(OpenBlocks),
+}
+
+/// A file of blocks being read.
+struct OpenBlocks {
+    blocks: Box<dyn BlockReader>,
+    constants: Constants,
+}
+
+/// A file of records being read.
+struct OpenRecords {
     file: File,
     buffer: Vec<u8>,
     /// What of the buffer is waiting to be decoded.
@@ -167,8 +180,7 @@ struct OpenFile {
     to: usize,
     /// The file has no more bytes at present, or the range's last record is in the buffer.
     ended: bool,
-    /// Single values of the columns that are the same for the whole file, in the order of the projection.
-    constants: Vec<Option<ArrayRef>>,
+    constants: Constants,
 }
 
 impl FileReader {
@@ -221,15 +233,21 @@ impl FileReader {
                 self.current += 1;
                 continue;
             }
-            if let Some(batch) = self.decode()? {
-                return Ok(Some(batch));
+            let batch = match &self.open {
+                Some(Open::Records(_)) => self.decode()?,
+                Some(Open::Blocks(_)) => self.read_block()?,
+                None => None,
+            };
+            if batch.is_some() {
+                return Ok(batch);
             }
-            let Some(open) = &self.open else { continue };
-            if open.ended {
-                self.leave();
-            } else {
-                self.fill()?;
-                tokio::task::yield_now().await;
+            match &self.open {
+                None => {}
+                Some(Open::Records(open)) if !open.ended => {
+                    self.fill()?;
+                    tokio::task::yield_now().await;
+                }
+                Some(_) => self.leave(),
             }
         }
         Ok(None)
@@ -241,7 +259,7 @@ impl FileReader {
             if self.known.insert(file.path.clone()) {
                 let (subtask, parallelism) = self.place;
                 let split = Split::whole(&file.path, file.size);
-                if owner(&split, self.plan.reading, parallelism) == subtask {
+                if owner(&split, &self.plan, parallelism) == subtask {
                     self.splits.push(split);
                 }
             }
@@ -262,6 +280,9 @@ impl FileReader {
             }
             Err(error) => return Err(Error::io("read", path, &error)),
         };
+        if self.decoder.is_none() {
+            return self.open_blocks(&metadata);
+        }
         if metadata.len() < split.offset {
             return Err(Error::data(format!(
                 "file '{}' has {} bytes, but {} of it have been read: it was cut or replaced",
@@ -285,22 +306,72 @@ impl FileReader {
         let pass_over = split.start > 0 && split.offset == split.start;
         let from = if pass_over { split.offset - 1 } else { split.offset };
         file.seek(SeekFrom::Start(from)).map_err(|error| Error::io("read", path, &error))?;
-        let constants = self.constants(&metadata)?;
+        let constants = Constants::new(&self.plan, &self.projection, &self.schema, &split.path, &metadata)?;
         // A later range has no header and no byte order mark: its lines count from 1.
         let split = &self.splits[self.current];
-        self.decoder.set_line(if split.start > 0 { split.line.max(1) } else { split.line });
-        self.open = Some(OpenFile { file, buffer: Vec::new(), from: 0, to: 0, ended: false, constants });
+        if let Some(decoder) = &mut self.decoder {
+            decoder.set_line(if split.start > 0 { split.line.max(1) } else { split.line });
+        }
+        self.open =
+            Some(Open::Records(OpenRecords { file, buffer: Vec::new(), from: 0, to: 0, ended: false, constants }));
         if pass_over {
             self.pass_over_first_record()?;
         }
         Ok(true)
     }
 
+    /// Opens the current split, a file of blocks, where it was left. False if there is nothing to read at present.
+    fn open_blocks(&mut self, metadata: &std::fs::Metadata) -> Result<bool> {
+        let split = &mut self.splits[self.current];
+        let begun = split.offset > split.start || split.line > 0;
+        if begun && metadata.len() != split.size {
+            return Err(Error::data(format!(
+                "file '{}' has {} bytes, and had {} when it was read: it was replaced",
+                split.path,
+                metadata.len(),
+                split.size
+            ))
+            .hint("files of this format are whole; write new rows to a new file"));
+        }
+        if begun && split.end.is_none() && split.offset == split.size {
+            split.done = self.monitor_interval.is_none();
+            return Ok(false);
+        }
+        split.size = metadata.len();
+        let range = split.start..split.end.unwrap_or(split.size);
+        let at = BlockPosition { offset: split.offset, rows: split.line };
+        let in_file = |error: Error| error.context(format!("file '{}'", split.path));
+        let bytes = LocalFile::open(Path::new(&split.path), split.size)?;
+        let blocks = self.plan.blocks(&self.projection, Arc::new(bytes), range, at).map_err(in_file)?;
+        let constants = Constants::new(&self.plan, &self.projection, &self.schema, &split.path, metadata)?;
+        self.open = Some(Open::Blocks(OpenBlocks { blocks, constants }));
+        Ok(true)
+    }
+
+    /// The next rows of an open file of blocks; `None` at the end of its range.
+    fn read_block(&mut self) -> Result<Option<ChangeBatch>> {
+        let Some(Open::Blocks(open)) = &mut self.open else { return Ok(None) };
+        let split = &mut self.splits[self.current];
+        let batch = open.blocks.read().map_err(|error| error.context(format!("file '{}'", split.path)))?;
+        let position = open.blocks.position();
+        self.bytes += position.offset.saturating_sub(split.offset);
+        (split.offset, split.line) = (position.offset, position.rows);
+        match batch {
+            Some(batch) => open.constants.assemble(batch).map(Some),
+            None => {
+                split.offset = split.end.unwrap_or(split.size);
+                split.line = 0;
+                split.done = split.end.is_some();
+                Ok(None)
+            }
+        }
+    }
+
     /// Passes over the rest of the record that began before the range.
     fn pass_over_first_record(&mut self) -> Result<()> {
         loop {
             self.fill()?;
-            let Some(open) = &mut self.open else { return Ok(()) };
+            let Some(Open::Records(open)) = &mut self.open else { return Ok(()) };
             let split = &mut self.splits[self.current];
             if let Some(length) = memchr::memchr(b'\n', &open.buffer[open.from..open.to]) {
                 open.from += length + 1;
@@ -328,7 +399,7 @@ impl FileReader {
 
     /// Reads one more piece of the open file.
     fn fill(&mut self) -> Result<()> {
-        let Some(open) = &mut self.open else { return Ok(()) };
+        let Some(Open::Records(open)) = &mut self.open else { return Ok(()) };
         let split = &self.splits[self.current];
         open.buffer.copy_within(open.from..open.to, 0);
         open.to -= open.from;
@@ -364,7 +435,7 @@ impl FileReader {
 
     /// Decodes what is in the buffer. `None` if there is no whole record.
     fn decode(&mut self) -> Result<Option<ChangeBatch>> {
-        let Some(open) = &mut self.open else { return Ok(None) };
+        let (Some(Open::Records(open)), Some(decoder)) = (&mut self.open, &mut self.decoder) else { return Ok(None) };
         let split = &mut self.splits[self.current];
         let end = open.ended && self.monitor_interval.is_none();
         let mut piece = &open.buffer[open.from..open.to];
@@ -377,7 +448,7 @@ impl FileReader {
                 piece = &piece[..last + length + 1];
             }
         }
-        let used = match self.decoder.decode(piece, end) {
+        let used = match decoder.decode(piece, end) {
             Ok(used) => used,
             Err(error) => {
                 let error = if split.start > 0 {
@@ -390,80 +461,22 @@ impl FileReader {
         };
         open.from += used;
         split.offset += used as u64;
-        split.line = self.decoder.line();
-        let rows = self.decoder.pending_rows();
-        let constants = if rows > 0 { open.constants.clone() } else { Vec::new() };
+        split.line = decoder.line();
+        let batch = match decoder.pending_rows() {
+            0 => None,
+            _ => Some(open.constants.assemble(decoder.flush()?)?),
+        };
         self.check_range_end();
-        if rows == 0 {
-            return Ok(None);
-        }
-        let decoded = self.decoder.flush()?;
-        self.assemble(&decoded, &constants).map(Some)
-    }
-
-    /// Puts the file's columns and the constant ones side by side.
-    fn assemble(&self, decoded: &ChangeBatch, constants: &[Option<ArrayRef>]) -> Result<ChangeBatch> {
-        if constants.iter().all(Option::is_none) {
-            return Ok(decoded.clone());
-        }
-        let mut file_columns = decoded.rows().columns().iter();
-        let zeros = UInt32Array::from(vec![0; decoded.len()]);
-        let columns = constants
-            .iter()
-            .map(|constant| match constant {
-                Some(value) => Ok(arrow::compute::take(value, &zeros, None)?),
-                None => file_columns.next().cloned().ok_or_else(|| Error::bug("a file column is missing")),
-            })
-            .collect::<Result<Vec<_>>>()?;
-        let options = RecordBatchOptions::new().with_row_count(Some(decoded.len()));
-        decoded.with_rows(RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?)
+        Ok(batch)
     }
 
     /// The current file has no more bytes at present.
     fn leave(&mut self) {
         let split = &mut self.splits[self.current];
-        split.done = self.monitor_interval.is_none();
+        split.done |= self.monitor_interval.is_none();
         split.size = split.size.max(split.offset);
         self.open = None;
         self.current += 1;
-    }
-
-    /// The partition and metadata columns of the current file.
-    fn constants(&self, metadata: &std::fs::Metadata) -> Result<Vec<Option<ArrayRef>>> {
-        let path = &self.splits[self.current].path;
-        let wants_partitions =
-            self.projection.iter().any(|index| matches!(self.plan.origins[*index], Origin::Partition(_)));
-        let partitions = if wants_partitions {
-            partition::values(path, &self.plan.partition_columns, &self.plan.default_name)?
-        } else {
-            Vec::new()
-        };
-        self.projection
-            .iter()
-            .zip(self.schema.fields())
-            .map(|(index, field)| {
-                let text = match self.plan.origins[*index] {
-                    Origin::File(_) => return Ok(None),
-                    Origin::Partition(column) => partitions[column].clone(),
-                    Origin::Metadata(key) => {
-                        let sql_type = SqlType::of_field(field);
-                        Some(metadata_text(key, path, metadata, &sql_type, self.plan.zone).into_bytes())
-                    }
-                };
-                let mut builder = ColumnBuilder::new(field)?;
-                match &text {
-                    None => builder.append_null(),
-                    Some(text) => builder
-                        .append_text(text, TimestampStyle::Sql)
-                        .or_else(|_| builder.append_text(text, TimestampStyle::Iso)),
-                }
-                .map_err(|refused| {
-                    let shown = text.as_deref().map_or("NULL".into(), String::from_utf8_lossy);
-                    Error::data(format!("file '{path}': column '{}': '{shown}' {refused}", field.name()))
-                })?;
-                Ok(Some(builder.finish()?))
-            })
-            .collect()
     }
 }
 
@@ -491,43 +504,9 @@ fn in_file(
             Err(error) => return Err(failed(error)),
         }
     }
-    let mut decoder = plan.decoder(projection)?;
+    let Some(mut decoder) = plan.decoder(projection)? else { return Ok(error) };
     decoder.set_line(lines);
     Ok(decoder.decode(piece, end).err().unwrap_or(error))
-}
-
-/// A metadata value as text that a column of `sql_type` can be read from, cut to the length of a `CHAR` or `VARCHAR`.
-fn metadata_text(
-    key: usize,
-    path: &str,
-    metadata: &std::fs::Metadata,
-    sql_type: &SqlType,
-    zone: crate::types::TimeZone,
-) -> String {
-    let text = match key {
-        0 => path.to_string(),
-        1 => path.rsplit('/').next().unwrap_or(path).to_string(),
-        2 => metadata.len().to_string(),
-        _ => {
-            let modified = metadata.modified().unwrap_or(std::time::UNIX_EPOCH);
-            let instant = chrono::DateTime::<chrono::Utc>::from(modified);
-            match sql_type {
-                SqlType::TimestampLtz(_) => instant.format("%Y-%m-%d %H:%M:%S%.3fZ").to_string(),
-                _ => {
-                    let local = instant + chrono::Duration::seconds(zone.offset_at(instant.timestamp()));
-                    local.format("%Y-%m-%d %H:%M:%S%.3f").to_string()
-                }
-            }
-        }
-    };
-    match sql_type {
-        SqlType::Char(length) => {
-            let cut: String = text.chars().take(*length as usize).collect();
-            format!("{cut:width$}", width = *length as usize)
-        }
-        SqlType::Varchar(length) => text.chars().take(*length as usize).collect(),
-        _ => text,
-    }
 }
 
 impl SourceReader for FileReader {
@@ -547,7 +526,7 @@ impl SourceReader for FileReader {
         Progress {
             bytes: self.bytes,
             total_bytes: self.monitor_interval.is_none().then(|| total.sum()),
-            skipped_rows: self.decoder.skipped(),
+            skipped_rows: self.decoder.as_ref().map_or(0, |decoder| decoder.skipped()),
         }
     }
 }

@@ -91,10 +91,11 @@ impl Sink for FileSink {
         let file_columns: Vec<usize> =
             (0..schema.fields().len()).filter(|index| !partition_columns.contains(index)).collect();
         let file_schema: Arc<Schema> = Arc::new(schema.project(&file_columns)?);
-        let encoder = (self.format.encoder)(&self.format_options, file_schema)?;
+        let (make, options) = (self.format.encoder, self.format_options.clone());
+        let encoder: MakeEncoder = Box::new(move || make(&options, Arc::clone(&file_schema)));
         Ok(Box::new(FileWriter {
             directory: self.directory.clone(),
-            extension: encoder.extension(),
+            extension: encoder()?.extension(),
             encoder,
             prefix: format!("{}{subtask}", publish::file_prefix(sink)),
             incarnation,
@@ -119,10 +120,13 @@ impl Sink for FileSink {
     }
 }
 
+/// Makes the encoder of a file.
+type MakeEncoder = Box<dyn Fn() -> Result<Box<dyn Encoder>> + Send>;
+
 /// One subtask's writer.
 struct FileWriter {
     directory: PathBuf,
-    encoder: Box<dyn Encoder>,
+    encoder: MakeEncoder,
     extension: &'static str,
     /// `part-<sink>-<subtask>`
     prefix: String,
@@ -148,6 +152,7 @@ struct Part {
     file: File,
     /// Path below the table's directory.
     staging: String,
+    encoder: Box<dyn Encoder>,
     buffer: Vec<u8>,
     length: u64,
     hash: Xxh3,
@@ -170,11 +175,11 @@ impl FileWriter {
             self.parts.insert(partition.to_vec(), part);
         }
         let Some(part) = self.parts.get_mut(partition) else { return Ok(()) };
-        self.encoder.encode(&rows, &mut part.buffer)?;
+        part.encoder.encode(&rows, &mut part.buffer)?;
         if part.buffer.len() >= WRITE_BYTES {
             part.drain(&self.directory)?;
         }
-        if part.length + part.buffer.len() as u64 >= self.roll_bytes
+        if part.length + (part.buffer.len() + part.encoder.buffered()) as u64 >= self.roll_bytes
             && let Some(part) = self.parts.remove(partition)
         {
             self.finish(part, partition)?;
@@ -191,8 +196,8 @@ impl FileWriter {
             let path = self.directory.join(&staging);
             // If there is one, the job has been restarted within one incarnation; it may belong to a checkpoint.
             if let Some(file) = publish::begin(&path, self.incarnation)? {
-                let buffer = Vec::with_capacity(WRITE_BYTES);
-                return Ok(Part { number, file, staging, buffer, length: 0, hash: Xxh3::new() });
+                let (encoder, buffer) = ((self.encoder)()?, Vec::with_capacity(WRITE_BYTES));
+                return Ok(Part { number, file, staging, encoder, buffer, length: 0, hash: Xxh3::new() });
             }
         }
     }
@@ -306,6 +311,7 @@ impl Part {
     /// Writes what is left and syncs the file. After an error of the sync nothing may be assumed about the file: the
     /// checkpoint fails.
     fn finish(mut self, directory: &Path, partition: &[u8]) -> Result<(FinishedPart, File)> {
+        self.encoder.finish(&mut self.buffer)?;
         self.drain(directory)?;
         self.file.sync_all().map_err(|error| Error::io("sync", &directory.join(&self.staging), &error))?;
         crash_point("file_synced");

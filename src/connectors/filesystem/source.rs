@@ -1,6 +1,7 @@
 //! The reading side: which files there are, how they are cut into splits, and which subtask reads which.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,11 +14,15 @@ use crate::catalog::{Column, ColumnKind, Options};
 use crate::changelog::ChangelogMode;
 use crate::connectors::{ConnectorContext, Source, SourceReader, SplitPosition, format_of};
 use crate::error::{Error, Result, nearest};
-use crate::formats::{Decoder, Format, Wanted};
+use crate::formats::{BlockPosition, BlockReader, Decoder, FileBytes, FileToRead, Format, MakeDecoder, Wanted};
 use crate::types::SqlType;
 
 /// A file larger than this is read by several subtasks, a range each, when it may be.
 const RANGE_BYTES: u64 = 8 << 20;
+
+/// A file of blocks is cut into as many ranges as there are readers, but not into smaller ones than this: blocks are
+/// large, and every reader reads the file's footer or header.
+const LEAST_RANGE_BYTES: u64 = 1 << 20;
 
 /// What a file tells beside its rows: the keys of metadata columns.
 const METADATA_KEYS: [&str; 4] = ["file.path", "file.name", "file.size", "file.modification-time"];
@@ -124,30 +129,67 @@ fn metadata_key(key: &str, column: &Column) -> Result<usize> {
 }
 
 impl ReadPlan {
-    /// A decoder of the file columns that `projection` (of the scan schema) needs.
+    /// A decoder of the file columns that `projection` (of the scan schema) needs; `None` for a format of whole files.
     ///
     /// # Errors
     /// If the format refuses the columns or its options.
-    pub(super) fn decoder(&self, projection: &[usize]) -> Result<Box<dyn Decoder>> {
+    pub(super) fn decoder(&self, projection: &[usize]) -> Result<Option<Box<dyn Decoder>>> {
+        match self.format.decoder {
+            MakeDecoder::OfRecords(make) => make(&self.format_options, self.wanted(projection)).map(Some),
+            MakeDecoder::OfFiles(_) => Ok(None),
+        }
+    }
+
+    /// A reader of the blocks of a file that begin in `range`, from position `at` on.
+    ///
+    /// # Errors
+    /// If the file is damaged or does not fit the table, or the format refuses its options.
+    pub(super) fn blocks(
+        &self,
+        projection: &[usize],
+        bytes: Arc<dyn FileBytes>,
+        range: Range<u64>,
+        at: BlockPosition,
+    ) -> Result<Box<dyn BlockReader>> {
+        let MakeDecoder::OfFiles(open) = self.format.decoder else {
+            return Err(Error::bug(format!("format '{}' has no blocks", self.format.name)));
+        };
+        let options = &self.format_options;
+        open(FileToRead { options, wanted: self.wanted(projection), bytes, range, at, zone: self.zone })
+    }
+
+    fn wanted(&self, projection: &[usize]) -> Wanted {
         let file_columns = projection.iter().filter_map(|index| match self.origins[*index] {
             Origin::File(column) => Some(column),
             _ => None,
         });
-        let wanted = Wanted { schema: Arc::clone(&self.file_schema), projection: file_columns.collect() };
-        (self.format.decoder)(&self.format_options, wanted)
+        Wanted { schema: Arc::clone(&self.file_schema), projection: file_columns.collect() }
     }
 
-    /// The splits of `file` that have no position yet.
-    pub(super) fn new_splits(&self, file: &FoundFile, ranges: bool) -> Vec<Split> {
-        let ranges = ranges && self.reading == Reading::Ranges && self.lines_are_records;
-        if !ranges || file.size <= RANGE_BYTES {
+    fn is_of_blocks(&self) -> bool {
+        matches!(self.format.decoder, MakeDecoder::OfFiles(_))
+    }
+
+    /// The length of the ranges into which a file of `size` bytes is cut for `parallelism` readers.
+    fn range_bytes(&self, size: u64, parallelism: usize) -> u64 {
+        match self.is_of_blocks() {
+            true => size.div_ceil(parallelism.max(1) as u64).max(LEAST_RANGE_BYTES),
+            false => RANGE_BYTES,
+        }
+    }
+
+    /// The splits of `file` that have no position yet, for `parallelism` readers; one if it must not be cut.
+    pub(super) fn new_splits(&self, file: &FoundFile, parallelism: usize) -> Vec<Split> {
+        let may = self.reading == Reading::Ranges && (self.lines_are_records || self.is_of_blocks());
+        let length = self.range_bytes(file.size, parallelism);
+        if !may || parallelism < 2 || file.size <= length {
             return vec![Split::whole(&file.path, file.size)];
         }
-        let starts = (0..file.size).step_by(RANGE_BYTES as usize);
+        let starts = (0..file.size).step_by(length as usize);
         starts
             .map(|start| {
                 // The last range has no end: it takes what has been appended since.
-                let end = (start + RANGE_BYTES < file.size).then_some(start + RANGE_BYTES);
+                let end = (start + length < file.size).then_some(start + length);
                 Split::range(&file.path, start, end, file.size)
             })
             .collect()
@@ -167,11 +209,12 @@ pub(super) enum Reading {
 
 /// The subtask that reads a split: files are spread by a hash of their path, which every machine computes alike, and a
 /// file's ranges go round from there.
-pub(super) fn owner(split: &Split, reading: Reading, parallelism: usize) -> usize {
-    if reading == Reading::OneReader {
+pub(super) fn owner(split: &Split, plan: &ReadPlan, parallelism: usize) -> usize {
+    if plan.reading == Reading::OneReader {
         return 0;
     }
-    let hash = xxhash_rust::xxh3::xxh3_64(split.path.as_bytes()).wrapping_add(split.start / RANGE_BYTES);
+    let hash = xxhash_rust::xxh3::xxh3_64(split.path.as_bytes())
+        .wrapping_add(split.start / plan.range_bytes(split.size, parallelism));
     (hash % parallelism.max(1) as u64) as usize
 }
 
@@ -219,9 +262,9 @@ impl Source for FileSource {
         }
         let known: HashSet<String> = splits.iter().map(|split| split.path.clone()).collect();
         for file in files.iter().filter(|file| !known.contains(&file.path)) {
-            splits.extend(self.plan.new_splits(file, bounded && parallelism > 1));
+            splits.extend(self.plan.new_splits(file, if bounded { parallelism } else { 1 }));
         }
-        splits.retain(|split| owner(split, self.plan.reading, parallelism) == subtask);
+        splits.retain(|split| owner(split, &self.plan, parallelism) == subtask);
         splits.sort_by(|a, b| (&a.path, a.start).cmp(&(&b.path, b.start)));
         Ok(Box::new(FileReader::new(
             Arc::clone(&self.plan),

@@ -382,6 +382,105 @@ async fn partitions_are_directories_both_ways() {
     assert_eq!(read, ["1,a/b", "2,null", "3,é", "4,a/b"]);
 }
 
+/// A table of two Parquet files, each of many row groups: 40,000 rows whose `s` is long.
+fn parquet_files(directory: &Path) -> TableDefinition {
+    let given = [
+        ("path", directory.to_str().unwrap()),
+        ("format", "parquet"),
+        ("parquet.block.size", "200 kb"),
+        ("parquet.compression", "UNCOMPRESSED"),
+        ("parquet.enable.dictionary", "false"),
+    ];
+    let definition = table(two_columns(), &[], &given);
+    let sink = sink(definition.clone());
+    let mut writer = sink.open("out", 0, 1, definition.sink_schema()).unwrap();
+    for checkpoint in 0..2 {
+        for piece in 0..10 {
+            let first = checkpoint * 20_000 + piece * 2_000;
+            let ids: Vec<i32> = (first..first + 2_000).collect();
+            let texts: Vec<String> = ids.iter().map(|id| format!("{id} {}", "x".repeat(90))).collect();
+            writer.write(&rows(&ids, &texts.iter().map(|text| Some(text.as_str())).collect::<Vec<_>>())).unwrap();
+        }
+        sink.commit(&[writer.prepare(checkpoint as u64 + 1).unwrap().unwrap()]).unwrap();
+    }
+    definition
+}
+
+#[tokio::test]
+async fn files_of_blocks_are_shared_out_and_read_on_from_every_position() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = source(parquet_files(folder.path()));
+    let number = |row: &String| row.parse::<u32>().unwrap();
+    let all: Vec<u32> = (0..40_000).collect();
+    // Each file is larger than the smallest range, and the second subtask begins in its middle.
+    for parallelism in [1, 2, 3] {
+        let mut parts = Vec::new();
+        for subtask in 0..parallelism {
+            let part = drain(&mut *source.open(subtask, parallelism, &[0], None).unwrap()).await;
+            assert!(!part.is_empty() || parallelism > 2, "subtask {subtask} of {parallelism} has nothing to read");
+            parts.extend(part.iter().map(number));
+        }
+        parts.sort_unstable();
+        assert_eq!(parts, all);
+    }
+    let mut reader = source.open(0, 1, &[0], None).unwrap();
+    let mut before: Vec<u32> = Vec::new();
+    loop {
+        let saved: Vec<SplitPosition> =
+            serde_json::from_str(&serde_json::to_string(&reader.positions()).unwrap()).unwrap();
+        let mut resumed = before.clone();
+        for subtask in 0..2 {
+            resumed.extend(drain(&mut *source.open(subtask, 2, &[0], Some(&saved)).unwrap()).await.iter().map(number));
+        }
+        resumed.sort_unstable();
+        assert_eq!(resumed, all);
+        match reader.next().await.unwrap() {
+            SourceEvent::Changes(batch) => before.extend(print(&batch).iter().map(number)),
+            _ => break,
+        }
+    }
+    assert_eq!(reader.progress().total_bytes, Some(reader.progress().bytes));
+    assert!(!source.has_more(&reader.positions()).unwrap());
+}
+
+#[tokio::test]
+async fn a_file_of_blocks_that_has_changed_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = source(parquet_files(folder.path()));
+    let mut reader = source.open(0, 1, &[0, 1], None).unwrap();
+    reader.next().await.unwrap();
+    let middle = reader.positions();
+    drain(&mut *reader).await;
+    let end = reader.positions();
+    let path = folder.path().join("part-out-0-1-0.parquet");
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes.push(0);
+    std::fs::write(&path, bytes).unwrap();
+    assert!(source.has_more(&end).unwrap());
+    for saved in [middle, end] {
+        let error = source.open(0, 1, &[0, 1], Some(&saved)).unwrap().next().await.unwrap_err();
+        assert!(error.message().contains("part-out-0-1-0.parquet") && error.message().contains("replaced"), "{error}");
+    }
+    let error = source.open(0, 1, &[0, 1], None).unwrap().next().await.unwrap_err();
+    assert!(error.message().starts_with("file '") && error.message().contains("out-0-1-0.parquet'"), "{error}");
+}
+
+#[tokio::test]
+async fn new_files_of_blocks_are_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut definition = parquet_files(folder.path());
+    let hidden = folder.path().join("_later.parquet");
+    std::fs::rename(folder.path().join("part-out-0-2-0.parquet"), &hidden).unwrap();
+    definition.options.0.insert("source.monitor-interval".to_string(), "5 ms".to_string());
+    let source = source(definition);
+    let mut reader = source.open(0, 1, &[0], None).unwrap();
+    assert_eq!(drain(&mut *reader).await.len(), 20_000);
+    std::fs::rename(&hidden, folder.path().join("later.parquet")).unwrap();
+    assert_eq!(drain(&mut *reader).await.len(), 20_000);
+    let mut resumed = source.open(0, 1, &[0], Some(&reader.positions())).unwrap();
+    assert!(matches!(resumed.next().await.unwrap(), SourceEvent::Idle), "all has been read");
+}
+
 #[test]
 fn options_are_checked_when_the_table_is_created() {
     let check = |given: &[(&str, &str)]| check_options(&table(two_columns(), &[], given));

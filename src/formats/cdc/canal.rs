@@ -14,9 +14,9 @@ use super::{MODES, SHARED_OPTIONS};
 use crate::catalog::{DeclaredOption, OptionKind, Options};
 use crate::changelog::Kind;
 use crate::error::{Error, Result};
-use crate::formats::Format;
 use crate::formats::fault::Fault;
 use crate::formats::json::unescape;
+use crate::formats::{Format, MakeDecoder};
 
 const OPTIONS: &[DeclaredOption] = &[
     DeclaredOption {
@@ -46,7 +46,7 @@ pub(in crate::formats) const FORMAT: Format = Format {
     name: Canal::NAME,
     options: OPTIONS,
     modes: MODES,
-    decoder: |options, wanted| decode::open(Canal::new(options)?, options, wanted),
+    decoder: MakeDecoder::OfRecords(|options, wanted| decode::open(Canal::new(options)?, options, wanted)),
     encoder: |options, _| encode::open(Canal::NAME, &FRAMES, options),
 };
 

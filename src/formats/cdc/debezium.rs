@@ -11,7 +11,7 @@ use crate::catalog::{DeclaredOption, OptionKind, Options};
 use crate::changelog::Kind;
 use crate::error::{Error, Result};
 use crate::formats::fault::Fault;
-use crate::formats::{Encoder, Format};
+use crate::formats::{Encoder, Format, MakeDecoder};
 
 const OPTIONS: &[DeclaredOption] = &[
     DeclaredOption {
@@ -34,10 +34,10 @@ pub(in crate::formats) const FORMAT: Format = Format {
     name: Debezium::NAME,
     options: OPTIONS,
     modes: MODES,
-    decoder: |options, wanted| {
+    decoder: MakeDecoder::OfRecords(|options, wanted| {
         let schema_include = options.boolean("schema-include", false)?;
         decode::open(Debezium { schema_include }, options, wanted)
-    },
+    }),
     encoder: |options, _| encoder(options),
 };
 

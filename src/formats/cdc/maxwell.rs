@@ -8,15 +8,15 @@ use super::encode::{self, Frame, Frames};
 use super::message::{missing, parts};
 use super::{MODES, SHARED_OPTIONS};
 use crate::changelog::Kind;
-use crate::formats::Format;
 use crate::formats::fault::Fault;
+use crate::formats::{Format, MakeDecoder};
 
 /// Its line in the list.
 pub(in crate::formats) const FORMAT: Format = Format {
     name: Maxwell::NAME,
     options: SHARED_OPTIONS,
     modes: MODES,
-    decoder: |options, wanted| decode::open(Maxwell, options, wanted),
+    decoder: MakeDecoder::OfRecords(|options, wanted| decode::open(Maxwell, options, wanted)),
     encoder: |options, _| encode::open(Maxwell::NAME, &FRAMES, options),
 };
 

@@ -11,7 +11,7 @@ mod split;
 #[cfg(test)]
 mod tests;
 
-use super::{Format, FormatModes};
+use super::{Format, FormatModes, MakeDecoder};
 use crate::changelog::ChangelogMode;
 
 /// Its line in the list.
@@ -19,6 +19,6 @@ pub(super) const FORMAT: Format = Format {
     name: "csv",
     options: options::OPTIONS,
     modes: FormatModes { reads: ChangelogMode::APPEND, writes: ChangelogMode::APPEND },
-    decoder: decode::CsvDecoder::open,
+    decoder: MakeDecoder::OfRecords(decode::CsvDecoder::open),
     encoder: |options, _| encode::CsvEncoder::open(options),
 };

@@ -129,7 +129,7 @@ fn a_full_batch_stops_at_a_record() {
     let columns = [("a", Int), ("b", SqlType::STRING)];
     let input: String = (0..20_000).map(|row| format!("{row},x\n")).collect();
     let wanted = Wanted { schema: schema(&columns), projection: vec![0] };
-    let mut decoder = (crate::formats::find("csv").unwrap().decoder)(&Default::default(), wanted).unwrap();
+    let mut decoder = crate::formats::find("csv").unwrap().record_decoder(&Default::default(), wanted).unwrap();
     let used = decoder.decode(input.as_bytes(), true).unwrap();
     assert_eq!(decoder.pending_rows(), crate::limits::BATCH_ROWS);
     assert_eq!(decoder.line(), crate::limits::BATCH_ROWS as u64);

@@ -13,7 +13,7 @@ mod scan;
 mod tests;
 mod value;
 
-use super::{Format, FormatModes};
+use super::{Format, FormatModes, MakeDecoder};
 use crate::changelog::ChangelogMode;
 
 pub(super) use decode::at_end;
@@ -27,6 +27,6 @@ pub(super) const FORMAT: Format = Format {
     name: "json",
     options: OPTIONS,
     modes: FormatModes { reads: ChangelogMode::APPEND, writes: ChangelogMode::APPEND },
-    decoder: decode::JsonReader::open,
+    decoder: MakeDecoder::OfRecords(decode::JsonReader::open),
     encoder: |options, _| encode::JsonEncoder::open(options),
 };

@@ -193,7 +193,8 @@ fn decoding_speed() {
     for (format, input) in [("json", &json), ("csv", &csv)] {
         for projection in [vec![0, 4], vec![1, 3], (0..7).collect()] {
             let wanted = Wanted { schema: schema(&columns), projection: projection.clone() };
-            let mut decoder = (crate::formats::find(format).unwrap().decoder)(&Default::default(), wanted).unwrap();
+            let mut decoder =
+                crate::formats::find(format).unwrap().record_decoder(&Default::default(), wanted).unwrap();
             let began = Instant::now();
             let mut rows = 0;
             for _ in 0..5 {
@@ -212,4 +213,15 @@ fn decoding_speed() {
             );
         }
     }
+}
+
+#[test]
+fn a_collection_where_a_scalar_stands_is_null_once() {
+    let columns = [("yes", SqlType::Boolean), ("bytes", SqlType::BYTES), ("n", SqlType::Int)];
+    let lenient = [("ignore-parse-errors", "true")];
+    for value in ["{}", "[1]", "{\"a\":1}"] {
+        let line = format!("{{\"yes\":{value},\"bytes\":{value},\"n\":{value}}}\n");
+        assert_eq!(rows("json", &columns, &lenient, &line), ["+I[null, null, null]"]);
+    }
+    assert!(message("json", &columns, &[], b"{\"yes\":{}}").contains("is not a BOOLEAN"));
 }

@@ -51,12 +51,13 @@ fn append_scalar(
             column.append_text(scratch, options.timestamps)
         }
         b'{' | b'[' => {
-            if !matches!(column.values, Values::Text(_)) {
-                // The type's own wording of what was expected.
-                return Err(match column.append_text(b"", options.timestamps) {
-                    Err(refused) => refused,
-                    Ok(()) => "is no value of the column's type",
-                });
+            match column.values {
+                Values::Text(_) => {}
+                // These take an empty text.
+                Values::Boolean(_) => return Err("is not a BOOLEAN"),
+                Values::Bytes { .. } => return Err("is not Base64 text"),
+                // Nothing else does: this is the type's own wording of what was expected.
+                _ => return column.append_text(b"", options.timestamps),
             }
             scratch.clear();
             compact(value, scratch);
