@@ -113,7 +113,12 @@ impl ParquetReader {
         // Not more bytes at once than any other format's batch has.
         let bytes = (0..group.num_columns())
             .filter(|column| self.mask.leaf_included(*column))
-            .map(|column| u64::try_from(group.column(column).uncompressed_size()).unwrap_or_default())
+            .map(|column| {
+                let column = group.column(column);
+                // A text that is kept in a dictionary takes its length again in every row.
+                let texts = column.unencoded_byte_array_data_bytes().unwrap_or_default();
+                u64::try_from(column.uncompressed_size().max(texts)).unwrap_or_default()
+            })
             .fold(0, u64::saturating_add);
         let per_row = (bytes / rows.max(1)).max(1);
         let batch_rows = usize::try_from(BATCH_BYTES as u64 / per_row).unwrap_or(1).clamp(1, self.batch_rows);
