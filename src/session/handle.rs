@@ -245,7 +245,7 @@ impl Session {
 
     /// Starts a statement whose plan is shown with what its operators have done.
     fn analyze(&self, statement: Statement) -> Result<Analysis> {
-        let mut state = self.lock();
+        let mut state = self.state();
         let graph = self.plan_explained(&state, &statement)?;
         let connectors = self.connectors(&state);
         let facts = tables::ConnectorFacts { connectors: &connectors, context: self.context(&state)? };
@@ -275,15 +275,17 @@ impl Session {
         })
     }
 
+    /// The session's state, with what other sessions have changed in the catalog that is kept.
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
-        self.lock()
-    }
-
-    pub(super) fn run(&self, statement: Statement) -> Result<Outcome> {
         let mut state = self.lock();
         if let Some(kept) = self.kept() {
             kept.refresh(&mut state);
         }
+        state
+    }
+
+    pub(super) fn run(&self, statement: Statement) -> Result<Outcome> {
+        let mut state = self.state();
         let done = |text: &str| Ok(Outcome::Done(text.to_string()));
         match statement {
             Statement::Query(query) => {
@@ -332,10 +334,11 @@ impl Session {
         kept.refresh(state);
         let before = state.catalog.clone();
         let drops_function = matches!(statement, Statement::Drop { object: ObjectKind::Function, .. });
-        // A table's computed column, or another function, may use it.
+        // A table's computed column may use the function that is dropped, or one that only this program has.
+        let doubtful = drops_function || !state.program_functions.is_empty();
         let scratch = Session::scratch(Arc::clone(&self.engine));
         let replay = |text: &str| scratch.replay(text);
-        let replay: Option<Replay<'_>> = if drops_function { Some(&replay) } else { None };
+        let replay: Option<Replay<'_>> = if doubtful { Some(&replay) } else { None };
         let mut keep = |state: &mut State| kept.keep(state, &before, replay);
         let outcome = self.declare(state, statement, &mut keep)?;
         keep(state)?;

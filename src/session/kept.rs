@@ -99,8 +99,10 @@ impl KeptCatalog {
         }
         if let Some(replay) = replay {
             replay(check(&text)?).map_err(|error| {
-                Error::sql(format!("something else in the catalog needs it: {}", error.message()))
-                    .hint("drop or alter that first")
+                let what = "the catalog file could not be read again after this";
+                Error::sql(format!("{what}: {}", error.message())).hint(
+                    "drop or alter first what needs a dropped function; what uses a function of the program must be TEMPORARY",
+                )
             })?;
         }
         // What is written must be read again, whatever name or text somebody has thought of.

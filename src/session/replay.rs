@@ -19,6 +19,8 @@ impl Session {
     }
 
     fn replay_all(&self, text: &str) -> Result<Catalog> {
+        // Whatever the options of the session were in which something was declared.
+        self.set("table.sql.extensions", "true")?;
         for (statement, line) in sql::split_script(text)? {
             let done = sql::parse_statement(&statement).and_then(|parsed| self.replay_one(parsed.statement));
             done.map_err(|error| at(line, &error))?;
