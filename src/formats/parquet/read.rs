@@ -305,11 +305,17 @@ fn guarded<T>(step: impl FnOnce() -> ::parquet::errors::Result<T>) -> Result<T> 
     }
 }
 
+/// What the decoder says of a file, without the names of the layers it came through.
 fn damaged(error: ParquetError) -> Error {
-    Error::data(match error {
-        ParquetError::General(text) | ParquetError::EOF(text) | ParquetError::ArrowError(text) => text,
-        other => other.to_string(),
-    })
+    let text = error.to_string();
+    let mut rest = text.as_str();
+    while let Some(inner) = ["External: ", "Parquet argument error: ", "Parquet error: ", "EOF: ", "Arrow: "]
+        .iter()
+        .find_map(|layer| rest.strip_prefix(layer))
+    {
+        rest = inner;
+    }
+    Error::data(rest)
 }
 
 /// The file as the decoder wants it.
