@@ -104,7 +104,7 @@ pub fn measure(engine: &Engine, arguments: &Arguments) -> Result<()> {
     line(engine, arguments, "inner join with a row a key", INNER, || Input::random(half, 1, half as u64), each)?;
     let hot = || {
         let mut random = Random(1);
-        Input::rows(half, |_| if random.next() % 2 == 0 { 0 } else { (random.next() % half as u64) as i64 })
+        Input::rows(half, |_| if random.next().is_multiple_of(2) { 0 } else { (random.next() % half as u64) as i64 })
     };
     line(engine, arguments, "inner join with a row a key, half of one key", INNER, hot, each)?;
     for (rows, matches) in [(100, 1), (10_000, 1), (1_000_000, 1), (1_000_000, 10), (1_000_000, 100)] {

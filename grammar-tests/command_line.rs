@@ -161,3 +161,36 @@ fn a_record_that_takes_too_long_fails_and_the_next_one_runs() {
         ended.stdout
     );
 }
+
+#[test]
+fn a_catalog_file_keeps_what_is_declared() {
+    let scratch = tempfile::tempdir().expect("a temporary folder can be made");
+    let file = scratch.path().join("names.sql").display().to_string();
+    let run = |sql: &str| call(&folder(), &["-e", sql, "--catalog", &file, "--format", "changelog"]);
+    check(&run(&format!("{CLICKS} CREATE VIEW liz AS {LIZ}; CREATE TEMPORARY VIEW mine AS SELECT 1 AS x")), 0, "");
+    check(&run("SELECT url FROM liz"), 0, "+I ./home\n");
+    let ended = run("SELECT * FROM mine");
+    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+    let text = std::fs::read_to_string(&file).expect("the catalog is a file");
+    std::fs::write(&file, &text[..text.len() / 2]).expect("it can be damaged");
+    let ended = run("SELECT 1");
+    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+    assert!(ended.stderr.contains("names.sql': it is damaged: its end is missing"), "{}", ended.stderr);
+}
+
+#[test]
+fn a_catalog_file_survives_a_crash_while_it_is_written() {
+    let scratch = tempfile::tempdir().expect("a temporary folder can be made");
+    let file = scratch.path().join("names.sql").display().to_string();
+    let run = |sql: &str| call(&folder(), &["-e", sql, "--catalog", &file, "--format", "csv"]);
+    check(&run("CREATE VIEW kept AS SELECT 1 AS x"), 0, "");
+    for place in ["kept_file_half_written", "kept_file_unsynced"] {
+        let status = std::process::Command::new(env!("CARGO_BIN_EXE_ebbflow"))
+            .args(["-e", "CREATE VIEW lost AS SELECT 2 AS x", "--catalog", &file])
+            .env("EBBFLOW_CRASH", place)
+            .status()
+            .expect("the binary was built for this test");
+        assert_eq!(status.code(), None, "it does not die at {place}");
+        check(&run("SHOW VIEWS"), 0, "view name\nkept\n");
+    }
+}

@@ -28,6 +28,19 @@ impl Database {
         self.permanent.is_empty() && self.temporary.is_empty() && self.functions.is_empty()
     }
 
+    /// Leaves only what outlives a session.
+    pub(super) fn forget_temporary(&mut self) {
+        self.temporary.clear();
+        self.functions.retain(|_, function| !function.temporary);
+    }
+
+    /// Takes over what was temporary in `from`.
+    pub(super) fn take_temporary(&mut self, from: &Database) {
+        self.temporary.clone_from(&from.temporary);
+        let own = from.functions.iter().filter(|(_, function)| function.temporary);
+        self.functions.extend(own.map(|(name, function)| (name.clone(), function.clone())));
+    }
+
     pub(super) fn get(&self, object: &str) -> Option<&Relation> {
         self.temporary.get(object).or_else(|| self.permanent.get(object))
     }

@@ -6,8 +6,9 @@
 mod database;
 mod names;
 mod options;
+mod permanent;
 mod table;
 
-pub use names::{Catalog, DatabaseName, Databases, QualifiedName, Relation, quoted};
+pub use names::{Catalog, DEFAULT_CATALOG, DatabaseName, Databases, QualifiedName, Relation, quoted};
 pub use options::{DeclaredOption, OptionKind, Options, parse_duration};
 pub use table::{Column, ColumnKind, FunctionDefinition, TableDefinition, ViewDefinition, WatermarkDefinition};

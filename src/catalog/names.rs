@@ -81,7 +81,7 @@ pub fn quoted(name: &str) -> String {
 /// What a session knows by name.
 #[derive(Debug, Clone)]
 pub struct Catalog {
-    catalogs: BTreeMap<String, Databases>,
+    pub(super) catalogs: BTreeMap<String, Databases>,
     current: DatabaseName,
 }
 
@@ -92,8 +92,8 @@ pub struct Databases {
     pub options: Options,
     /// `COMMENT`.
     pub comment: Option<String>,
-    default_database: String,
-    databases: BTreeMap<String, Database>,
+    pub(super) default_database: String,
+    pub(super) databases: BTreeMap<String, Database>,
 }
 
 impl Databases {
@@ -449,7 +449,7 @@ impl Catalog {
         }
     }
 
-    fn database(&self, name: &DatabaseName) -> Result<&Database> {
+    pub(super) fn database(&self, name: &DatabaseName) -> Result<&Database> {
         let catalog = self.catalog(&name.catalog)?;
         catalog.databases.get(&name.database).ok_or_else(|| {
             let error = Error::sql(format!("there is no database '{}'", name.database));
@@ -460,7 +460,7 @@ impl Catalog {
         })
     }
 
-    fn database_mut(&mut self, name: &DatabaseName) -> Result<&mut Database> {
+    pub(super) fn database_mut(&mut self, name: &DatabaseName) -> Result<&mut Database> {
         self.database(name)?;
         let databases = &mut self.databases_mut(&name.catalog)?.databases;
         databases.get_mut(&name.database).ok_or_else(|| Error::bug("a database has vanished"))

@@ -17,6 +17,7 @@
 
 pub mod disk;
 pub mod inspect;
+mod kept_file;
 mod lease;
 pub mod manifest;
 pub mod recovery;
@@ -28,5 +29,6 @@ mod pretend_disk;
 #[cfg(test)]
 mod tests;
 
+pub use kept_file::KeptFile;
 pub use lease::new_lineage;
 pub use store::Store;

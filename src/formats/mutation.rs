@@ -2,8 +2,8 @@
 //! the answer is rows or an error that says the data is wrong, never a panic and never "report a bug"; and how the bytes
 //! are cut into pieces, or which columns are wanted, makes no difference.
 //!
-//! `EBBFLOW_MUTATIONS=100000 cargo test --lib mutation` reads so many inputs of each format. A failure prints its format
-//! and seed; `EBBFLOW_MUTATION_SEED=17` reads the input of that seed alone.
+//! `EBBFLOW_MUTATIONS=100000 cargo test --lib mutation` reads so many inputs of each format. A failure prints its format,
+//! seed and input; `EBBFLOW_MUTATION_SEED=17` reads the input of that seed alone, or begins with it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -254,10 +254,10 @@ fn read_blocks(case: &Case, input: &[u8], random: &mut StdRng) {
 /// Reads changed inputs of a case, and says which seed failed.
 fn fuzz(cases: &[Case], is_text: bool, read: fn(&Case, &[u8], &mut StdRng)) {
     let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a whole number"));
-    let seeds = match number("EBBFLOW_MUTATION_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..number("EBBFLOW_MUTATIONS").unwrap_or(FEW),
-    };
+    let first = number("EBBFLOW_MUTATION_SEED");
+    let count = number("EBBFLOW_MUTATIONS").unwrap_or(if first.is_some() { 1 } else { FEW });
+    let first = first.unwrap_or(0);
+    let seeds = first..first + count;
     let mut failed = Vec::new();
     for case in cases {
         for seed in seeds.clone() {

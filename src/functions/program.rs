@@ -20,6 +20,11 @@ pub struct ProgramFunctions {
 }
 
 impl ProgramFunctions {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
     /// Adds a scalar function.
     ///
     /// # Errors

@@ -1,9 +1,11 @@
 //! The engine: worker threads, clock and standard streams that its sessions share.
 
 use std::future::Future;
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::handle::Session;
+use super::kept::KeptCatalog;
 use crate::connectors::Console;
 use crate::error::{Error, Result};
 use crate::runtime::{Clock, SystemClock};
@@ -21,6 +23,7 @@ pub struct EngineBuilder {
     parallelism: Option<usize>,
     console: Option<Arc<dyn Console>>,
     clock: Option<Arc<dyn Clock>>,
+    catalog: Option<PathBuf>,
 }
 
 pub(super) struct EngineInner {
@@ -29,6 +32,9 @@ pub(super) struct EngineInner {
     pub(super) parallelism: usize,
     pub(super) console: Arc<dyn Console>,
     pub(super) clock: Arc<dyn Clock>,
+    /// The catalog on disk, if there is one. A standard mutex: held while a statement changes the catalog, never across
+    /// a wait.
+    kept: OnceLock<Mutex<KeptCatalog>>,
 }
 
 impl EngineInner {
@@ -37,6 +43,14 @@ impl EngineInner {
             Some(threads) => Ok(threads.handle().clone()),
             None => Err(Error::cancelled()),
         }
+    }
+}
+
+impl EngineInner {
+    /// The catalog on disk, if there is one.
+    pub(super) fn kept(&self) -> Option<MutexGuard<'_, KeptCatalog>> {
+        // A panic while it is held leaves it as it was: the file is replaced before anything is noted.
+        self.kept.get().map(|kept| kept.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -55,7 +69,7 @@ impl Engine {
         EngineBuilder::default()
     }
 
-    /// A fresh session: an empty catalog, default options.
+    /// A fresh session: an empty catalog (or what the engine's catalog file declares), default options.
     pub fn session(&self) -> Session {
         Session::new(Arc::clone(&self.inner))
     }
@@ -94,10 +108,19 @@ impl EngineBuilder {
         self
     }
 
+    /// Keeps databases, tables, views and functions in this file, except what is `TEMPORARY`: sessions begin with what it
+    /// declares, and every change is in it when its statement is done. One process at a time can use it.
+    #[must_use]
+    pub fn catalog(mut self, file: impl Into<PathBuf>) -> EngineBuilder {
+        self.catalog = Some(file.into());
+        self
+    }
+
     /// Starts the worker threads.
     ///
     /// # Errors
-    /// If threads cannot be started, or the parallelism is out of range.
+    /// If threads cannot be started, the parallelism is out of range, or the catalog's file is in use, damaged or
+    /// written by a newer version.
     pub fn build(self) -> Result<Engine> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let ceiling = usize::from(crate::limits::KEY_GROUPS);
@@ -116,8 +139,15 @@ impl EngineBuilder {
             parallelism,
             console: self.console.unwrap_or_else(|| Arc::new(NoConsole)),
             clock: self.clock.unwrap_or_else(|| Arc::new(SystemClock)),
+            kept: OnceLock::new(),
         };
-        Ok(Engine { inner: Arc::new(inner) })
+        let engine = Engine { inner: Arc::new(inner) };
+        if let Some(path) = self.catalog {
+            let kept = KeptCatalog::open(&path, |text| Session::scratch(Arc::clone(&engine.inner)).replay(text))?;
+            // Nobody else has the engine yet.
+            let _ = engine.inner.kept.set(Mutex::new(kept));
+        }
+        Ok(engine)
     }
 }
 

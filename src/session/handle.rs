@@ -10,6 +10,7 @@ use super::connectors::{ProgramTable, SessionConnectors};
 use super::describe::{self, ViewColumns};
 use super::engine::EngineInner;
 use super::job::{Changes, Job};
+use super::kept::{KeptCatalog, Replay};
 use super::options::SessionOptions;
 use super::{alter, databases, show, tables};
 use crate::catalog::{Catalog, QualifiedName, Relation};
@@ -27,12 +28,16 @@ pub struct Session {
     engine: Arc<EngineInner>,
     /// Held only while a statement is planned, never while one runs.
     state: Arc<Mutex<State>>,
+    /// Whether what is declared goes into the engine's catalog file, if it has one.
+    keeps: bool,
 }
 
 /// What a session remembers between statements.
 #[derive(Default)]
 pub(super) struct State {
     pub(super) catalog: Catalog,
+    /// Which state of the engine's kept catalog this one is made from.
+    pub(super) catalog_version: u64,
     pub(super) options: SessionOptions,
     pub(super) program_tables: HashMap<String, ProgramTable>,
     pub(super) program_functions: ProgramFunctions,
@@ -89,7 +94,20 @@ impl Outcome {
 
 impl Session {
     pub(super) fn new(engine: Arc<EngineInner>) -> Session {
-        Session { engine, state: Arc::default() }
+        let mut state = State::default();
+        if let Some(kept) = engine.kept() {
+            (state.catalog, state.catalog_version) = kept.catalog();
+        }
+        Session { engine, state: Arc::new(Mutex::new(state)), keeps: true }
+    }
+
+    /// A session that begins with an empty catalog and keeps nothing, whatever the engine does.
+    pub(super) fn scratch(engine: Arc<EngineInner>) -> Session {
+        Session { engine, state: Arc::default(), keeps: false }
+    }
+
+    fn kept(&self) -> Option<MutexGuard<'_, KeptCatalog>> {
+        if self.keeps { self.engine.kept() } else { None }
     }
 
     /// Splits a script into statements, without parsing them: a mistake in the third must not keep the first from
@@ -227,7 +245,7 @@ impl Session {
 
     /// Starts a statement whose plan is shown with what its operators have done.
     fn analyze(&self, statement: Statement) -> Result<Analysis> {
-        let mut state = self.lock();
+        let mut state = self.state();
         let graph = self.plan_explained(&state, &statement)?;
         let connectors = self.connectors(&state);
         let facts = tables::ConnectorFacts { connectors: &connectors, context: self.context(&state)? };
@@ -257,8 +275,17 @@ impl Session {
         })
     }
 
-    fn run(&self, statement: Statement) -> Result<Outcome> {
+    /// The session's state, with what other sessions have changed in the catalog that is kept.
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
         let mut state = self.lock();
+        if let Some(kept) = self.kept() {
+            kept.refresh(&mut state);
+        }
+        state
+    }
+
+    pub(super) fn run(&self, statement: Statement) -> Result<Outcome> {
+        let mut state = self.state();
         let done = |text: &str| Ok(Outcome::Done(text.to_string()));
         match statement {
             Statement::Query(query) => {
@@ -297,12 +324,34 @@ impl Session {
                     .hint("leave it out of scripts and programs"))
             }
             Statement::Unsupported { what, span } => Err(Error::sql(format!("{what} is not supported yet")).at(span)),
-            declaration => self.declare(&mut state, declaration),
+            declaration => self.declare_and_keep(&mut state, declaration),
         }
     }
 
-    /// Statements that change the catalog.
-    fn declare(&self, state: &mut State, statement: Statement) -> Result<Outcome> {
+    /// As [`Session::declare`], and what has changed is in the catalog's file before anything comes of it.
+    fn declare_and_keep(&self, state: &mut State, statement: Statement) -> Result<Outcome> {
+        let Some(mut kept) = self.kept() else { return self.declare(state, statement, &mut |_| Ok(())) };
+        kept.refresh(state);
+        let before = state.catalog.clone();
+        let drops_function = matches!(statement, Statement::Drop { object: ObjectKind::Function, .. });
+        // A table's computed column may use the function that is dropped, or one that only this program has.
+        let doubtful = drops_function || !state.program_functions.is_empty();
+        let scratch = Session::scratch(Arc::clone(&self.engine));
+        let replay = |text: &str| scratch.replay(text);
+        let replay: Option<Replay<'_>> = if doubtful { Some(&replay) } else { None };
+        let mut keep = |state: &mut State| kept.keep(state, &before, replay);
+        let outcome = self.declare(state, statement, &mut keep)?;
+        keep(state)?;
+        Ok(outcome)
+    }
+
+    /// Statements that change the catalog. `keep` is called with what has changed before a job is started on it.
+    fn declare(
+        &self,
+        state: &mut State,
+        statement: Statement,
+        keep: &mut dyn FnMut(&mut State) -> Result<()>,
+    ) -> Result<Outcome> {
         let functions = self.functions(state)?;
         let done = |text: &str| Ok(Outcome::Done(text.to_string()));
         match statement {
@@ -311,6 +360,7 @@ impl Session {
                 match (&create.query, fault) {
                     (Some(query), _) => {
                         let insert = tables::insert_of(state, &functions, &create, query, created)?;
+                        keep(state)?;
                         self.run_inserts(state, std::slice::from_ref(&insert))
                     }
                     (None, Some(fault)) => Ok(Outcome::Warned("Table created".to_string(), fault)),
@@ -448,7 +498,7 @@ impl Session {
 
 /// Runs `work` on a thread of its own: parsing, binding and planning recurse with the nesting of the SQL, and the
 /// caller's stack may be small.
-fn on_a_deep_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T> {
+pub(super) fn on_a_deep_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("ebbflow-plan".into()).stack_size(STACK_BYTES);
         let thread = thread

@@ -8,6 +8,8 @@
 //!     .execute("INSERT INTO …")             → Outcome::Job: wait, checkpoint, stop
 //! ```
 //!
+//! With a catalog file (`kept`) what is declared outlives its session; `replay` reads it again.
+//!
 //! To add a statement: a variant in `sql/statement.rs`, an arm in `handle.rs`, and what it does in a file here: `tables`,
 //! `databases` and `alter` change the catalog; `show`, `describe` and `recreate` answer with what is in it.
 
@@ -20,8 +22,10 @@ mod describe;
 mod engine;
 mod handle;
 mod job;
+mod kept;
 mod options;
 mod recreate;
+mod replay;
 mod show;
 mod tables;
 #[cfg(test)]

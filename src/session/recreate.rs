@@ -1,6 +1,10 @@
 //! `SHOW CREATE …`: the statement that would create a thing again, in Flink's form.
 
-use crate::catalog::{Column, ColumnKind, Databases, Options, QualifiedName, TableDefinition, ViewDefinition, quoted};
+use std::collections::BTreeMap;
+
+use crate::catalog::{
+    Column, ColumnKind, DatabaseName, Databases, Options, QualifiedName, TableDefinition, ViewDefinition, quoted,
+};
 use crate::types::{RowField, SqlType};
 
 /// `CREATE TABLE`.
@@ -33,6 +37,27 @@ pub(super) fn create_view(name: &QualifiedName, view: &ViewDefinition, columns: 
 /// `CREATE CATALOG`.
 pub(super) fn create_catalog(name: &str, catalog: &Databases) -> String {
     format!("CREATE CATALOG {}\n{}{}", quoted(name), comment(catalog.comment.as_deref()), options(&catalog.options))
+}
+
+/// `CREATE DATABASE`, and what sets the options of one that comes with its catalog; nothing if it has none.
+pub(super) fn create_database(
+    name: &DatabaseName,
+    comes_with_catalog: bool,
+    text: Option<&str>,
+    given: &BTreeMap<String, String>,
+) -> Option<String> {
+    let given = Options(given.clone());
+    match comes_with_catalog {
+        false => Some(format!("CREATE DATABASE {name}\n{}{}", comment(text), options(&given))),
+        true if given.0.is_empty() => None,
+        true => Some(format!("ALTER DATABASE {name} SET {}", options(&given).trim_start_matches("WITH "))),
+    }
+}
+
+/// `CREATE VIEW` as it was declared: columns only if it named some.
+pub(super) fn declare_view(name: &QualifiedName, view: &ViewDefinition) -> String {
+    let columns = if view.columns.is_empty() { String::new() } else { format!(" ({})", list(&view.columns)) };
+    format!("CREATE VIEW {name}{columns}\n{}AS {}\n", comment(view.comment.as_deref()), view.query)
 }
 
 fn list(names: &[String]) -> String {
@@ -70,7 +95,7 @@ fn column(column: &Column) -> String {
 }
 
 /// A type without the short forms, as Flink writes it into catalogs.
-fn full(sql_type: &SqlType) -> String {
+pub(super) fn full(sql_type: &SqlType) -> String {
     let part =
         |sql_type: &SqlType, nullable: bool| format!("{}{}", full(sql_type), if nullable { "" } else { " NOT NULL" });
     match sql_type {

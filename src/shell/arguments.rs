@@ -59,6 +59,9 @@ pub struct RunOptions {
     /// Where checkpoints go (execution.checkpointing.dir).
     #[arg(long, value_name = "DIR")]
     pub checkpoint_dir: Option<String>,
+    /// Keep databases, tables, views and functions in this file between runs, except TEMPORARY ones.
+    #[arg(long, value_name = "FILE")]
+    pub catalog: Option<PathBuf>,
     /// How results of queries are written.
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub format: Option<ResultFormat>,

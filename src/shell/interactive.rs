@@ -44,7 +44,7 @@ pub fn main(options: &RunOptions, history: Option<&Path>) -> Flow {
         return script::run_input(options);
     }
     let terminal = Arc::new(Terminal::default());
-    let engine = Engine::builder().console(terminal.clone()).build()?;
+    let engine = script::engine(&terminal, options)?;
     let session = script::prepared(&engine, options)?;
     let config = Config::builder().completion_type(CompletionType::List).auto_add_history(false).build();
     let mut editor = Editor::<Completion, DefaultHistory>::with_config(config).map_err(broken_terminal)?;

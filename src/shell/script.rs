@@ -56,7 +56,7 @@ pub fn run_text(name: &str, text: &str, options: &RunOptions) -> Flow {
         Ending::Failed { kind: error.kind(), text: place.render(&error, 1, text) }
     })?;
     let terminal = Arc::new(Terminal::default());
-    let engine = Engine::builder().console(terminal.clone()).build()?;
+    let engine = engine(&terminal, options)?;
     let session = prepared(&engine, options)?;
     let place = Source { name: Some(name), text: &text };
     let statements = session.split(&text).map_err(|error| Ending::of_statement(&error, &place, 1, &text))?;
@@ -86,6 +86,19 @@ pub fn run_text(name: &str, text: &str, options: &RunOptions) -> Flow {
             }
         }
     })
+}
+
+/// An engine with the command line's options.
+///
+/// # Errors
+/// If the catalog's file cannot be used.
+pub fn engine(terminal: &Arc<Terminal>, options: &RunOptions) -> Flow<Engine> {
+    let builder = Engine::builder().console(terminal.clone());
+    let builder = match &options.catalog {
+        Some(file) => builder.catalog(file),
+        None => builder,
+    };
+    Ok(builder.build()?)
 }
 
 /// A session with the command line's options.

@@ -32,7 +32,7 @@ fn value(schema: &Schema, way: &Way, cursor: &mut Cursor<'_>, to: &mut ColumnBui
             let way = usize::try_from(branch).ok().and_then(|branch| ways.get(branch));
             return value(schema, way.ok_or_else(|| format!("a union has no branch {branch}"))?, cursor, to);
         }
-        (Way::Null, _) => to.append_null().map_err(|refused| format!("a value {refused}"))?,
+        (Way::Null, _) => to.append_null().map_err(|refused| format!("'null' {refused}"))?,
         (Way::Boolean, Values::Boolean(builder)) => builder.append_value(match cursor.byte()? {
             0 => false,
             1 => true,

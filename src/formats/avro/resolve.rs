@@ -85,7 +85,8 @@ fn way(schema: &Schema, node: usize, to: &Field) -> Option<Way> {
         (Node::Union(branches), _) => {
             branches.iter().map(|branch| way(schema, *branch, to)).collect::<Option<_>>().map(Way::Union)
         }
-        (Node::Null, _) => to.is_nullable().then_some(Way::Null),
+        // Whether there is one in a column that is NOT NULL shows row by row.
+        (Node::Null, _) => Some(Way::Null),
         (Node::Boolean, DataType::Boolean) => Some(Way::Boolean),
         (Node::Int(Logical::Plain), DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64) => {
             Some(Way::Number)

@@ -122,6 +122,20 @@ fn fields_are_found_by_name_and_others_passed_over() {
 }
 
 #[test]
+fn a_union_with_null_fills_a_column_that_is_not_null() {
+    let schema = record(json!([{ "name": "a", "type": ["null", "int"] }]));
+    let required = || crate::formats::Wanted {
+        schema: Arc::new(arrow::datatypes::Schema::new(vec![SqlType::Int.to_field("a", false)])),
+        projection: vec![0],
+    };
+    let bytes = container(&schema, "null", 1, &[2, 14]);
+    assert_eq!(read_file("avro", &bytes, required()).unwrap(), ["+I[7]"]);
+    let bytes = container(&schema, "null", 2, &[2, 14, 0]);
+    let error = read_file("avro", &bytes, required()).unwrap_err();
+    assert!(error.message().ends_with("row 1: 'null' stands for NULL, and the column is NOT NULL"), "{error}");
+}
+
+#[test]
 fn damage_is_told_with_its_place() {
     let schema = record(json!([{ "name": "a", "type": "long" }]));
     let columns = [("a", SqlType::BigInt)];

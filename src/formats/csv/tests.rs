@@ -48,6 +48,30 @@ fn options_change_the_notation() {
 }
 
 #[test]
+fn what_stands_beyond_the_last_column_is_passed_over_or_not() {
+    assert_eq!(rows("csv", TWO, &[("ignore-trailing-unmappable", "true")], "1,x,y,z\n2,w\n"), ["+I[1, x]", "+I[2, w]"]);
+    let comma = message("csv", TWO, &[("allow-trailing-comma", "false")], b"1,x,\n");
+    assert!(comma.contains("line 1, column 5") && comma.contains("beyond the table's last column"), "{comma}");
+}
+
+#[test]
+fn options_change_what_is_written() {
+    let columns =
+        [("d", Decimal(20, 10)), ("e", Decimal(10, 0)), ("a", Array(unnamed(SqlType::STRING))), ("n", SqlType::STRING)];
+    let row = batch("json", &columns, &[], "{\"d\":\"0.0000000015\",\"e\":1200,\"a\":[\"p\",\"q r\"]}\n");
+    let of = |given: &[(&str, &str)]| encode("csv", given, &row).unwrap();
+    assert_eq!(of(&[]), "1.5E-9,1.2E+3,\"p;q r\",\n");
+    assert_eq!(of(&[("write-bigdecimal-in-scientific-notation", "false")]), "0.0000000015,1200,\"p;q r\",\n");
+    assert_eq!(of(&[("field-delimiter", "|"), ("array-element-delimiter", "#")]), "1.5E-9|1.2E+3|\"p#q r\"|\n");
+    assert_eq!(of(&[("quote-character", "'"), ("null-literal", "nil")]), "1.5E-9,1.2E+3,'p;q r',nil\n");
+    assert_eq!(of(&[("disable-quote-character", "true")]), "1.5E-9,1.2E+3,p;q r,\n");
+    assert_eq!(
+        rows("csv", &columns, &[("array-element-delimiter", "#"), ("quote-character", "'")], "1,2,'p#q r','x'\n"),
+        ["+I[1.0000000000, 2, [p, q r], x]"]
+    );
+}
+
+#[test]
 fn all_types() {
     let columns = [
         ("a", Date),

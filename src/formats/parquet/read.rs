@@ -113,7 +113,12 @@ impl ParquetReader {
         // Not more bytes at once than any other format's batch has.
         let bytes = (0..group.num_columns())
             .filter(|column| self.mask.leaf_included(*column))
-            .map(|column| u64::try_from(group.column(column).uncompressed_size()).unwrap_or_default())
+            .map(|column| {
+                let column = group.column(column);
+                // A text that is kept in a dictionary takes its length again in every row.
+                let texts = column.unencoded_byte_array_data_bytes().unwrap_or_default();
+                u64::try_from(column.uncompressed_size().max(texts)).unwrap_or_default()
+            })
             .fold(0, u64::saturating_add);
         let per_row = (bytes / rows.max(1)).max(1);
         let batch_rows = usize::try_from(BATCH_BYTES as u64 / per_row).unwrap_or(1).clamp(1, self.batch_rows);
@@ -300,11 +305,17 @@ fn guarded<T>(step: impl FnOnce() -> ::parquet::errors::Result<T>) -> Result<T> 
     }
 }
 
+/// What the decoder says of a file, without the names of the layers it came through.
 fn damaged(error: ParquetError) -> Error {
-    Error::data(match error {
-        ParquetError::General(text) | ParquetError::EOF(text) | ParquetError::ArrowError(text) => text,
-        other => other.to_string(),
-    })
+    let text = error.to_string();
+    let mut rest = text.as_str();
+    while let Some(inner) = ["External: ", "Parquet argument error: ", "Parquet error: ", "EOF: ", "Arrow: "]
+        .iter()
+        .find_map(|layer| rest.strip_prefix(layer))
+    {
+        rest = inner;
+    }
+    Error::data(rest)
 }
 
 /// The file as the decoder wants it.

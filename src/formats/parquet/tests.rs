@@ -66,3 +66,21 @@ fn a_null_that_may_not_be_names_its_row() {
     let error = read_file("parquet", &nulls, required).unwrap_err();
     assert_eq!(error.message(), "row group 0: column 'id': row 1 is NULL, and the column is NOT NULL");
 }
+
+#[test]
+fn damage_is_told_with_its_row_group() {
+    let rows = batch("json", &[("id", SqlType::Int)], &[], "{\"id\":1}\n{\"id\":2}\n");
+    let given = [("block.size", "1"), ("compression", "UNCOMPRESSED")];
+    let bytes = file("parquet", &given, &[rows.clone(), rows]).unwrap();
+    let wanted = || wanted(&[("id", SqlType::Int)]);
+    // The first page's header stands right after the file's magic bytes.
+    let mut changed = bytes.clone();
+    changed[4..20].fill(0xff);
+    let error = read_file("parquet", &Arc::new(changed), wanted()).unwrap_err();
+    assert!(error.message().starts_with("row group 0: ") && !error.message().contains("Parquet error"), "{error}");
+    let mut changed = bytes;
+    let end = changed.len();
+    changed[end - 1] = b'2';
+    let error = read_file("parquet", &Arc::new(changed), wanted()).unwrap_err();
+    assert!(error.message().contains("Corrupt footer") && error.hint_text().is_some(), "{error}");
+}
