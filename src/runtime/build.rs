@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::operators::{
     Calc, ChangelogNormalize, ConsistentOutput, CountedSet, CurrentWatermark, DropUpdateBefore, Expand, GroupAggregate,
     GroupAggregateParameters, IntervalJoin, IntervalJoinParameters, Join, JoinInput, JoinParameters, KeepFirst,
-    Operator, Output, Over, OverParameters, OverTable, OverTableParameters, Port, Rank, RankParameters,
+    LocalAggregate, Operator, Output, Over, OverParameters, OverTable, OverTableParameters, Port, Rank, RankParameters,
     SessionAggregate, SessionAssign, SessionAssignParameters, SlicedWindowAggregate, Sort, TemporalJoin,
     TemporalJoinParameters, TemporalSort, Unnest, UnnestParameters, UpdatingWindowAggregate, UpsertMaterialize,
     UpsertMaterializeParameters, WatermarkAssigner, WindowAggregate, WindowAggregateParameters, WindowAssign,
@@ -77,6 +77,9 @@ pub fn operator(
             })?;
             let global = config.batch && keys.is_empty();
             Box::new(if global { aggregate.answering_nothing() } else { aggregate })
+        }
+        NodeKind::LocalAggregate { keys, aggregates, mini_batch } => {
+            Box::new(LocalAggregate::new(&input()?, output, keys, aggregates, *mini_batch)?)
         }
         NodeKind::WindowAggregate {
             keys,
