@@ -216,6 +216,13 @@ impl StateSize {
     }
 }
 
+/// How many bytes `count` values take, of some of which the bytes are given: the first stand for all.
+fn bytes_of_all(bytes: impl Iterator<Item = usize>, count: usize) -> usize {
+    const LOOKED_AT: usize = 1_024;
+    let (looked_at, sum) = bytes.take(LOOKED_AT).fold((0, 0), |(values, sum), bytes| (values + 1, sum + bytes));
+    if looked_at == 0 { 0 } else { sum * count / looked_at }
+}
+
 impl std::iter::Sum for StateSize {
     fn sum<I: Iterator<Item = StateSize>>(sizes: I) -> StateSize {
         sizes.fold(StateSize::default(), |all, size| StateSize {

@@ -387,6 +387,8 @@ pub enum NodeKind {
         versions: Versions,
         /// Whether left rows wait for the end of the table.
         table_first: bool,
+        /// Idle keys of the table expire after so many milliseconds; 0: never.
+        ttl_ms: u64,
         /// What must hold of a pair beside equal keys, over the columns of `pairs`.
         condition: Option<Expr>,
         /// The inputs' own columns, left then right, with qualifiers; empty without a condition.

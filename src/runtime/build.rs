@@ -148,7 +148,7 @@ pub fn operator(
                 key_groups,
             })?)
         }
-        NodeKind::TemporalJoin { outer, sides, times, versions, table_first, condition, pairs } => {
+        NodeKind::TemporalJoin { outer, sides, times, versions, table_first, ttl_ms, condition, pairs } => {
             let left = node.inputs.first().map(|edge| &graph.nodes[edge.from]);
             Box::new(TemporalJoin::new(TemporalJoinParameters {
                 outer: *outer,
@@ -156,6 +156,7 @@ pub fn operator(
                 times: *times,
                 versions: *versions,
                 table_first: *table_first,
+                ttl_ms: *ttl_ms,
                 append_only: left.is_some_and(|node| node.mode.is_append_only()),
                 condition: condition.as_ref().map(|condition| compile(condition, pairs)).transpose()?,
                 output,

@@ -223,15 +223,9 @@ impl Translation<'_> {
         schema: SchemaRef,
         ttl_ms: u64,
     ) -> Result<NodeId> {
-        let (append_only_input, aggregated) = (self.node(input).mode.is_append_only(), !aggregates.is_empty());
         let motions = self.judge_calls(input, &keys, &mut aggregates);
         let (input, keys, aggregates) = self.in_steps(input, keys, aggregates, ttl_ms)?;
         let node = self.one_step(input, keys, aggregates, schema, ttl_ms)?;
-        // Rows that go from the first of two steps are none that go from the second.
-        if append_only_input {
-            let node = &mut self.graph.nodes[node];
-            node.mode = if aggregated { ChangelogMode::RETRACT.without(Kind::Delete) } else { ChangelogMode::APPEND };
-        }
         self.motions.insert(node, motions);
         Ok(node)
     }
