@@ -11,6 +11,7 @@
 
 mod aggregate;
 mod arithmetic;
+mod bucket;
 mod cast;
 mod collection;
 mod column;
@@ -44,6 +45,7 @@ use datafusion_expr::ScalarUDF;
 
 pub use aggregate::{aggregate_functions, is_program_aggregate};
 pub use arithmetic::{ArithmeticOperator, arithmetic, arithmetic_function, arithmetic_type};
+pub use bucket::bucket;
 pub use cast::{cast_function, declare_function};
 pub use comparison::comparison;
 pub use enforce::{NOT_NULL, not_null};

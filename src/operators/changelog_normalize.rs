@@ -6,6 +6,7 @@ use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::{Field, FieldRef, SchemaRef};
 use arrow::row::{RowConverter, SortField};
 
+use super::bytes_of_all;
 use super::images::Images;
 use super::lifetimes::Lifetimes;
 use super::{Operator, Output, Port, ProcessingTime, StateSize};
@@ -192,7 +193,8 @@ impl Operator for ChangelogNormalize {
     }
 
     fn state_size(&self) -> Option<StateSize> {
-        let rows: usize = self.rows.iter().flatten().map(|row| row.len()).sum();
+        // Asked now and then while the job runs: some rows stand for all.
+        let rows = bytes_of_all(self.rows.iter().flatten().map(|row| row.len() + 16), self.keys.len());
         let bytes = self.keys.bytes() + self.rows.capacity() * size_of::<Row>() + rows;
         Some(StateSize::new(self.keys.len(), bytes))
     }

@@ -34,6 +34,7 @@ mod join_keys;
 mod keep_first;
 mod lateness;
 mod lifetimes;
+mod local_aggregate;
 mod over;
 mod over_table;
 mod pairs;
@@ -75,6 +76,7 @@ pub use interval_join::{IntervalJoin, IntervalJoinParameters};
 pub use join::{Join, JoinInput, JoinParameters};
 pub use keep_first::KeepFirst;
 pub use lateness::Lateness;
+pub use local_aggregate::LocalAggregate;
 pub use over::{Over, OverParameters};
 pub use over_table::{OverTable, OverTableParameters};
 pub use rank::{Rank, RankParameters};
@@ -212,6 +214,13 @@ impl StateSize {
     pub fn new(keys: usize, bytes: usize) -> StateSize {
         StateSize { keys: keys as u64, bytes: bytes as u64 }
     }
+}
+
+/// How many bytes `count` values take, of some of which the bytes are given: the first stand for all.
+fn bytes_of_all(bytes: impl Iterator<Item = usize>, count: usize) -> usize {
+    const LOOKED_AT: usize = 1_024;
+    let (looked_at, sum) = bytes.take(LOOKED_AT).fold((0, 0), |(values, sum), bytes| (values + 1, sum + bytes));
+    if looked_at == 0 { 0 } else { sum * count / looked_at }
 }
 
 impl std::iter::Sum for StateSize {

@@ -81,6 +81,13 @@ fn title(graph: &StreamGraph, node: &Node) -> String {
             let emission = if mini_batch.is_some() { ", emits=[net change per bundle]" } else { "" };
             format!("groupBy=[{}], select=[{}]{emission}", columns(keys), calls(aggregates, &column))
         }
+        NodeKind::LocalAggregate { keys, aggregates, .. } => {
+            format!(
+                "groupBy=[{}], select=[{}], emits=[one row a key and bundle]",
+                columns(keys),
+                calls(aggregates, &column)
+            )
+        }
         NodeKind::WindowAggregate { keys, window, session_gap, moment, emission, aggregates, .. } => {
             let by = columns(keys);
             let window = spec(&session_gap.map_or(*window, |gap| WindowSpec::Session { gap }));

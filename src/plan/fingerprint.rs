@@ -88,6 +88,9 @@ impl StreamGraph {
             NodeKind::GroupAggregate { keys, aggregates, append_only_input, .. } => {
                 format!("keys [{}] aggregates [{}] append-only {append_only_input}", types(keys), calls(aggregates))
             }
+            NodeKind::LocalAggregate { keys, aggregates, .. } => {
+                format!("keys [{}] aggregates [{}]", types(keys), calls(aggregates))
+            }
             NodeKind::WindowAggregate {
                 keys,
                 window,

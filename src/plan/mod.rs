@@ -96,6 +96,10 @@ pub struct PlanSettings {
     pub batch: bool,
     /// `table.exec.mini-batch.*`, if enabled.
     pub mini_batch: Option<MiniBatch>,
+    /// `table.optimizer.agg-phase-strategy`
+    pub phases: AggregatePhases,
+    /// `table.optimizer.distinct-agg.split.*`: into how many parts different values are split, if they are.
+    pub distinct_buckets: Option<i32>,
     /// `table.exec.state.ttl` in milliseconds; 0: never.
     pub ttl_ms: u64,
     /// `table.exec.source.idle-timeout`, `table.exec.event-time.*`: for tables that say nothing of their own.
@@ -112,6 +116,18 @@ pub struct PlanSettings {
     pub emit: EmitSettings,
     /// `table.exec.sink.not-null-enforcer = DROP`: rows with NULL in a `NOT NULL` column of a sink are passed over.
     pub drop_null_rows: bool,
+}
+
+/// `table.optimizer.agg-phase-strategy`: in how many phases rows are added up in bundles.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum AggregatePhases {
+    /// In two without keys, otherwise in one.
+    #[default]
+    Auto,
+    /// By key only.
+    One,
+    /// Where they are, then by key.
+    Two,
 }
 
 /// `table.exec.emit.*`: whether group windows are told before they end, or take late rows.

@@ -156,6 +156,15 @@ pub enum NodeKind {
         /// Idle keys expire after so many milliseconds; 0: never.
         ttl_ms: u64,
     },
+    /// The first of two phases of a `GROUP BY` over rows that only come: emits keys then aggregates of each bundle.
+    LocalAggregate {
+        /// Key columns of the input; empty for a global aggregate.
+        keys: Vec<usize>,
+        /// What is computed.
+        aggregates: Vec<AggregateCall>,
+        /// When a bundle closes.
+        mini_batch: MiniBatch,
+    },
     /// `GROUP BY` over windows of event time: emits keys, then window columns, then aggregates; append-only.
     WindowAggregate {
         /// Key columns of the input, without the window's.
@@ -378,6 +387,8 @@ pub enum NodeKind {
         versions: Versions,
         /// Whether left rows wait for the end of the table.
         table_first: bool,
+        /// Idle keys of the table expire after so many milliseconds; 0: never.
+        ttl_ms: u64,
         /// What must hold of a pair beside equal keys, over the columns of `pairs`.
         condition: Option<Expr>,
         /// The inputs' own columns, left then right, with qualifiers; empty without a condition.
@@ -443,6 +454,7 @@ impl NodeKind {
             NodeKind::WatermarkAssigner { .. } => "WatermarkAssigner",
             NodeKind::CurrentWatermark => "CurrentWatermark",
             NodeKind::GroupAggregate { .. } => "GroupAggregate",
+            NodeKind::LocalAggregate { .. } => "LocalGroupAggregate",
             NodeKind::WindowAggregate { .. } => "WindowAggregate",
             NodeKind::WindowAssign { .. } | NodeKind::SessionAssign { .. } => "WindowTableFunction",
             NodeKind::Expand { .. } => "Expand",

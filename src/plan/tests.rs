@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{EmitSettings, PlanSettings, Planner, SourceFacts, TableFacts, declare_table, declare_view, explain};
+use super::{
+    AggregatePhases, EmitSettings, PlanSettings, Planner, SourceFacts, TableFacts, declare_table, declare_view, explain,
+};
 use crate::catalog::{Catalog, Relation, TableDefinition};
 use crate::changelog::ChangelogMode;
 use crate::error::Result;
@@ -252,6 +254,25 @@ fn batch_and_mini_batch_aggregate_in_bundles() {
     ));
     let batch = PlanSettings { batch: true, ..PlanSettings::default() };
     assert!(!planned(sql, batch).contains("WatermarkAssigner"), "a bounded table has no late rows");
+}
+
+#[test]
+fn bundles_are_added_up_in_two_phases_and_distinct_values_in_parts() {
+    let bundles = Some(MiniBatch { size: 100, latency_ms: 1_000 });
+    let with = |phases, distinct_buckets| {
+        let sql = "SELECT who, COUNT(*), SUM(cost) FROM clicks GROUP BY who";
+        let distinct = "SELECT who, COUNT(DISTINCT url), COUNT(*) FROM clicks GROUP BY who";
+        let global = "SELECT COUNT(*) FROM clicks";
+        let one = |sql: &str| {
+            let settings = PlanSettings { mini_batch: bundles, phases, distinct_buckets, ..PlanSettings::default() };
+            format!("{sql}\n\n{}\n", planned(sql, settings))
+        };
+        [sql, distinct, global].map(one)
+    };
+    let [keyed, distinct, global] = with(AggregatePhases::Auto, None);
+    assert!(!keyed.contains("Local") && !distinct.contains("bucket") && global.contains("LocalGroupAggregate"));
+    assert!(with(AggregatePhases::One, None).iter().all(|plan| !plan.contains("Local")));
+    insta::assert_snapshot!(with(AggregatePhases::Two, Some(16)).join("\n"));
 }
 
 #[test]

@@ -391,7 +391,8 @@ impl Assembly<'_> {
     /// How often the clock of a chain must be looked at: as often as a bundle of it may close or a window be told.
     fn tick(&self, nodes: &[NodeId]) -> Duration {
         let latency = |id: &NodeId| match &self.graph.nodes[*id].kind {
-            NodeKind::GroupAggregate { mini_batch: Some(bundle), .. } => Some(Duration::from_millis(bundle.latency_ms)),
+            NodeKind::GroupAggregate { mini_batch: Some(bundle), .. }
+            | NodeKind::LocalAggregate { mini_batch: bundle, .. } => Some(Duration::from_millis(bundle.latency_ms)),
             NodeKind::WindowAggregate { emission: Some(emission), .. } => {
                 let delay = |firing: Option<Firing>| match firing {
                     Some(Firing::Every(delay)) => u64::try_from(delay).ok(),

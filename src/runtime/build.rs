@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::operators::{
     Calc, ChangelogNormalize, ConsistentOutput, CountedSet, CurrentWatermark, DropUpdateBefore, Expand, GroupAggregate,
     GroupAggregateParameters, IntervalJoin, IntervalJoinParameters, Join, JoinInput, JoinParameters, KeepFirst,
-    Operator, Output, Over, OverParameters, OverTable, OverTableParameters, Port, Rank, RankParameters,
+    LocalAggregate, Operator, Output, Over, OverParameters, OverTable, OverTableParameters, Port, Rank, RankParameters,
     SessionAggregate, SessionAssign, SessionAssignParameters, SlicedWindowAggregate, Sort, TemporalJoin,
     TemporalJoinParameters, TemporalSort, Unnest, UnnestParameters, UpdatingWindowAggregate, UpsertMaterialize,
     UpsertMaterializeParameters, WatermarkAssigner, WindowAggregate, WindowAggregateParameters, WindowAssign,
@@ -77,6 +77,9 @@ pub fn operator(
             })?;
             let global = config.batch && keys.is_empty();
             Box::new(if global { aggregate.answering_nothing() } else { aggregate })
+        }
+        NodeKind::LocalAggregate { keys, aggregates, mini_batch } => {
+            Box::new(LocalAggregate::new(&input()?, output, keys, aggregates, *mini_batch)?)
         }
         NodeKind::WindowAggregate {
             keys,
@@ -145,7 +148,7 @@ pub fn operator(
                 key_groups,
             })?)
         }
-        NodeKind::TemporalJoin { outer, sides, times, versions, table_first, condition, pairs } => {
+        NodeKind::TemporalJoin { outer, sides, times, versions, table_first, ttl_ms, condition, pairs } => {
             let left = node.inputs.first().map(|edge| &graph.nodes[edge.from]);
             Box::new(TemporalJoin::new(TemporalJoinParameters {
                 outer: *outer,
@@ -153,6 +156,7 @@ pub fn operator(
                 times: *times,
                 versions: *versions,
                 table_first: *table_first,
+                ttl_ms: *ttl_ms,
                 append_only: left.is_some_and(|node| node.mode.is_append_only()),
                 condition: condition.as_ref().map(|condition| compile(condition, pairs)).transpose()?,
                 output,

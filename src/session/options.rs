@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::catalog::parse_duration;
 use crate::error::{Error, Result};
-use crate::plan::{EmitSettings, PlanSettings};
+use crate::plan::{AggregatePhases, EmitSettings, PlanSettings};
 use crate::runtime::{CheckpointConfig, RestartStrategy};
 use crate::types::{MiniBatch, WatermarkPolicy};
 
@@ -25,6 +25,13 @@ pub(super) const KNOWN: &[(&str, &str, &str)] = &[
     ("table.exec.mini-batch.enabled", "false", "aggregates emit net changes per bundle instead of every change"),
     ("table.exec.mini-batch.allow-latency", "0 ms", "a bundle closes after this time"),
     ("table.exec.mini-batch.size", "-1", "a bundle closes after so many rows"),
+    (
+        "table.optimizer.agg-phase-strategy",
+        "AUTO",
+        "with mini-batch: ONE_PHASE, TWO_PHASE (rows are added up where they are first), AUTO: two without keys",
+    ),
+    ("table.optimizer.distinct-agg.split.enabled", "false", "with mini-batch: different values are counted in parts"),
+    ("table.optimizer.distinct-agg.split.bucket-num", "1024", "into how many parts"),
     ("table.exec.emit.early-fire.enabled", "false", "group windows are told before they end, and then updated"),
     ("table.exec.emit.early-fire.delay", "", "time between early results; 0: at every row"),
     ("table.exec.emit.late-fire.enabled", "false", "late rows update the results of group windows that have ended"),
@@ -268,6 +275,12 @@ impl SessionOptions {
         Ok(PlanSettings {
             batch,
             mini_batch,
+            phases: match self.one_of("table.optimizer.agg-phase-strategy", &["AUTO", "ONE_PHASE", "TWO_PHASE"])? {
+                "ONE_PHASE" => AggregatePhases::One,
+                "TWO_PHASE" => AggregatePhases::Two,
+                _ => AggregatePhases::Auto,
+            },
+            distinct_buckets: self.distinct_buckets()?,
             ttl_ms: self.milliseconds("table.exec.state.ttl")?,
             watermarks: WatermarkPolicy {
                 idle_timeout_ms: self.milliseconds("table.exec.source.idle-timeout")?,
@@ -290,6 +303,15 @@ impl SessionOptions {
             },
             drop_null_rows: self.one_of("table.exec.sink.not-null-enforcer", &["ERROR", "DROP"])? == "DROP",
         })
+    }
+
+    fn distinct_buckets(&self) -> Result<Option<i32>> {
+        const KEY: &str = "table.optimizer.distinct-agg.split.bucket-num";
+        if !self.boolean("table.optimizer.distinct-agg.split.enabled")? {
+            return Ok(None);
+        }
+        let buckets = self.integer(KEY)?.and_then(|buckets| i32::try_from(buckets).ok()).filter(|buckets| *buckets > 0);
+        buckets.map(Some).ok_or_else(|| invalid(KEY, &self.get(KEY).unwrap_or_default(), "a whole number from 1"))
     }
 
     fn mini_batch(&self) -> Result<MiniBatch> {

@@ -9,6 +9,7 @@ use arrow::datatypes::{DataType, FieldRef, Int64Type};
 use super::kernel::{Fold, Kernel};
 use super::numeric::state_field;
 use crate::error::{Error, Result};
+use crate::operators::bytes_of_all;
 use crate::state::{Codec, CodecKey, SavedColumn};
 
 /// Which value is kept.
@@ -113,7 +114,7 @@ impl<K: CodecKey> Kernel for Kept<K> {
     }
 
     fn bytes(&self) -> usize {
-        let elsewhere = self.values.iter().flatten().map(K::heap_bytes).sum::<usize>();
+        let elsewhere = bytes_of_all(self.values.iter().flatten().map(K::heap_bytes), self.values.len());
         self.values.capacity() * size_of::<Option<K>>() + elsewhere
     }
 

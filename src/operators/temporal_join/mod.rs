@@ -28,8 +28,9 @@ use super::deadlines::Deadlines;
 use super::event_time::{milliseconds, restore_watermark, row_times, save_watermark};
 use super::join::JoinInput;
 use super::join_keys::{NONE, columns_of, key_slots};
+use super::lifetimes::Lifetimes;
 use super::pairs::PairCondition;
-use super::{Operator, Output, Port, StateSize};
+use super::{Operator, Output, Port, ProcessingTime, StateSize};
 use crate::changelog::{ChangeBatch, CheckpointId, Kind, Watermark};
 use crate::error::{Error, Result};
 use crate::limits::BATCH_ROWS;
@@ -56,6 +57,9 @@ pub struct TemporalJoinParameters {
     pub condition: Option<Arc<dyn PhysicalExpr>>,
     /// The columns emitted.
     pub output: SchemaRef,
+    /// Keys of the table not written (on event time, nor asked for) for so many milliseconds of processing time are
+    /// forgotten; 0: never.
+    pub ttl_ms: u64,
     /// The key groups of this subtask.
     pub key_groups: KeyGroupRange,
 }
@@ -76,6 +80,7 @@ pub struct TemporalJoin {
     deadlines: Deadlines,
     /// What was told of left rows that may be taken back.
     told: Option<Told>,
+    lifetimes: Lifetimes,
     watermark: Watermark,
     late: u64,
     saved: bool,
@@ -127,6 +132,7 @@ impl TemporalJoin {
             inputs,
             times,
             table_first,
+            lifetimes: Lifetimes::new("lifetimes", parameters.ttl_ms),
             output: parameters.output,
             key_groups: parameters.key_groups,
             watermark: Watermark::MIN,
@@ -139,7 +145,27 @@ impl TemporalJoin {
     fn key_slots(&mut self, keys: &[ArrayRef], rows: usize) -> Result<Vec<u32>> {
         let slots = key_slots(&mut self.keys, keys, rows, NullKeys::Nothing)?;
         self.table.grow_keys(self.keys.capacity());
+        if self.lifetimes.are_limited() {
+            for slot in slots.iter().filter(|slot| **slot != NONE) {
+                self.keys.touch(&[*slot]);
+            }
+        }
         Ok(slots)
+    }
+
+    /// Keys are written now, as far as the table has them; those that have been idle for too long start afresh.
+    fn write_keys(&mut self, keys: &[u32], by_table: bool) {
+        if !self.lifetimes.are_limited() {
+            return;
+        }
+        for key in keys.iter().filter(|key| **key != NONE) {
+            if self.lifetimes.is_expired(*key) {
+                self.table.forget(*key);
+            }
+            if by_table || !self.table.is_empty(*key) {
+                self.lifetimes.write(*key);
+            }
+        }
     }
 
     fn forget_unused(&mut self, keys: impl IntoIterator<Item = u32>) {
@@ -190,6 +216,10 @@ impl TemporalJoin {
             None => vec![0; kinds.len()],
         };
         let slots = self.key_slots(&keys, kinds.len())?;
+        if self.times.is_some() {
+            // As in Flink: on event time a version that is asked for is needed.
+            self.write_keys(&slots, false);
+        }
         let arrivals = Arrivals { columns, kinds, order, times };
         let mut first = 0;
         while first < arrivals.kinds.len() {
@@ -209,7 +239,8 @@ impl TemporalJoin {
     fn versions_of(&self, arrivals: &Arrivals, keys: &[u32], first: usize) -> Result<(Met, usize)> {
         let (mut pairs, mut end) = (Met { left: Vec::new(), right: Vec::new() }, first);
         while end < keys.len() && pairs.left.len() < BATCH_ROWS {
-            if keys[end] != NONE && !arrivals.kinds[end].is_retraction() {
+            let known = keys[end] != NONE && !self.lifetimes.is_expired(keys[end]);
+            if known && !arrivals.kinds[end].is_retraction() {
                 self.table.at(keys[end], arrivals.times[end], &mut pairs.right);
                 pairs.left.resize(pairs.right.len(), end as u32);
             }
@@ -331,6 +362,7 @@ impl Operator for TemporalJoin {
     fn on_changes(&mut self, port: Port, batch: ChangeBatch, out: &mut Output) -> Result<()> {
         if port == 1 {
             let keys = self.key_slots(&columns_of(batch.rows(), &self.inputs[1].keys), batch.len())?;
+            self.write_keys(&keys, true);
             self.table.change(&batch, &keys)?;
             self.forget_unused(keys);
             return Ok(());
@@ -341,6 +373,17 @@ impl Operator for TemporalJoin {
         let kinds = (0..batch.len()).map(|row| batch.kind(row)).collect();
         let order = (0..batch.len() as i64).collect();
         self.meet(batch.rows().columns().to_vec(), kinds, order, out)
+    }
+
+    fn on_clock(&mut self, now: ProcessingTime, _out: &mut Output) -> Result<()> {
+        if self.lifetimes.advance(now) {
+            for key in self.lifetimes.expired(&self.keys) {
+                self.table.forget(key);
+                self.keys.remove(key);
+            }
+            self.table.rows.compact()?;
+        }
+        Ok(())
     }
 
     fn on_watermark(&mut self, mark: Watermark, out: &mut Output) -> Result<()> {
@@ -375,6 +418,10 @@ impl Operator for TemporalJoin {
     fn snapshot(&mut self, _at: CheckpointId) -> Result<Snapshot> {
         let base = !std::mem::replace(&mut self.saved, true);
         let mut tables = vec![self.waiting.snapshot(base)?, self.table.rows.snapshot(base)?];
+        tables.extend(self.lifetimes.snapshot(&mut self.keys, base)?);
+        if self.lifetimes.are_limited() {
+            self.keys.finish_snapshot();
+        }
         if let Some(told) = &mut self.told {
             tables.push(told.rows.snapshot(base)?);
         }
@@ -388,6 +435,7 @@ impl Operator for TemporalJoin {
         let from = from.restrict(self.key_groups)?;
         self.waiting.restore(&from)?;
         self.table.restore(&mut self.keys, &from)?;
+        self.lifetimes.restore(&mut self.keys, &from)?;
         if let Some(told) = &mut self.told {
             told.restore(&from)?;
         }

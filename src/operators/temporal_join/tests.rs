@@ -23,6 +23,7 @@ fn parameters(outer: bool, versions: Versions) -> TemporalJoinParameters {
         append_only: true,
         condition: None,
         output: schema("k BIGINT, t TS, v BIGINT, k2 BIGINT, t2 TS, v2 BIGINT"),
+        ttl_ms: 0,
         key_groups: KeyGroupRange::ALL,
     }
 }
@@ -205,5 +206,38 @@ fn any_order_of_arrival_gives_what_the_history_says_also_after_restarts() {
         found.sort();
         expected.sort();
         assert_eq!(found, expected, "seed {seed}");
+    }
+}
+
+#[test]
+fn idle_keys_of_the_table_expire_and_on_event_time_those_asked_for_do_not() {
+    for (versions, asked_for) in
+        [(Versions::Latest, "+I[1, 12, 6, NULL, NULL, NULL]"), (Versions::ByTime, "+I[1, 12, 6, 1, 10, 100]")]
+    {
+        for restarted in [false, true] {
+            let make =
+                || TemporalJoin::new(TemporalJoinParameters { ttl_ms: 1_000, ..parameters(true, versions) }).unwrap();
+            let (mut join, mut out) = (make(), Output::default());
+            join.on_clock(0, &mut out).unwrap();
+            run(&mut join, "r +I 1 10 100\nr +I 2 10 200\nw 10");
+            join.on_clock(900, &mut out).unwrap();
+            let found = run(&mut join, "l +I 1 11 5\nw 11");
+            assert_eq!(found.first().map(String::as_str), Some("+I[1, 11, 5, 1, 10, 100]"));
+            if restarted {
+                let snapshot = join.snapshot(1).unwrap();
+                join = make();
+                join.restore(saved(&[snapshot])).unwrap();
+            }
+            join.on_clock(1_500, &mut out).unwrap();
+            let found = run(&mut join, "l +I 1 12 6\nl +I 2 12 7\nw 12");
+            assert_eq!(
+                found[..2],
+                [asked_for, "+I[2, 12, 7, NULL, NULL, NULL]"],
+                "{versions:?}, restarted {restarted}"
+            );
+            join.on_clock(60_000, &mut out).unwrap();
+            assert_eq!(join.counters()[1], ("versions", 0), "{versions:?}, restarted {restarted}");
+            assert_eq!(join.keys.len(), 0);
+        }
     }
 }

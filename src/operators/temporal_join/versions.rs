@@ -112,6 +112,13 @@ impl VersionTable {
         }
     }
 
+    /// Forgets the versions of a key.
+    pub fn forget(&mut self, key: u32) {
+        for (_, slot) in std::mem::take(&mut self.lists[key as usize]) {
+            self.rows.release(slot);
+        }
+    }
+
     fn replace(&mut self, key: u32, slot: u32, deleted: bool) {
         let list = &mut self.lists[key as usize];
         list.drain(..).for_each(|(_, old)| self.rows.release(old));

@@ -223,8 +223,23 @@ impl Translation<'_> {
         schema: SchemaRef,
         ttl_ms: u64,
     ) -> Result<NodeId> {
-        let append_only_input = self.node(input).mode.is_append_only();
         let motions = self.judge_calls(input, &keys, &mut aggregates);
+        let (input, keys, aggregates) = self.in_steps(input, keys, aggregates, ttl_ms)?;
+        let node = self.one_step(input, keys, aggregates, schema, ttl_ms)?;
+        self.motions.insert(node, motions);
+        Ok(node)
+    }
+
+    /// A grouping as one node.
+    pub(super) fn one_step(
+        &mut self,
+        input: NodeId,
+        keys: Vec<usize>,
+        aggregates: Vec<AggregateCall>,
+        schema: SchemaRef,
+        ttl_ms: u64,
+    ) -> Result<NodeId> {
+        let append_only_input = self.node(input).mode.is_append_only();
         let mut facts = Facts::plain(schema);
         facts.mode = match (append_only_input, aggregates.is_empty()) {
             (true, true) => ChangelogMode::APPEND,
@@ -245,9 +260,7 @@ impl Translation<'_> {
             mini_batch: self.settings.mini_batch,
             ttl_ms,
         };
-        let node = self.add(kind, vec![edge], facts);
-        self.motions.insert(node, motions);
-        Ok(node)
+        Ok(self.add(kind, vec![edge], facts))
     }
 
     /// An aggregation over windows, with its columns put into the order of the `GROUP BY`.

@@ -20,6 +20,7 @@ mod monotone;
 mod over;
 mod over_table;
 mod percentile;
+mod phases;
 mod rank;
 mod sink;
 mod sort;

@@ -75,7 +75,8 @@ impl Translation<'_> {
         let fields = UserDefinedLogicalNodeCore::schema(join).inner();
         let Which { times, versions, table_first } = which;
         let sides = [left_side, right_side];
-        let node = NodeKind::TemporalJoin { outer: join.outer, sides, times, versions, table_first, condition, pairs };
+        let (outer, ttl_ms) = (join.outer, self.settings.ttl_ms);
+        let node = NodeKind::TemporalJoin { outer, sides, times, versions, table_first, ttl_ms, condition, pairs };
         let mut facts = facts;
         facts.schema = Arc::clone(fields);
         if !table.filtered {
@@ -111,9 +112,10 @@ impl Translation<'_> {
             Which { versions: Versions::Latest, .. } => "the current row of each key of the table",
             Which { versions: Versions::All, .. } => "all rows of the table",
         };
-        facts.state = match which.table_first {
-            true => StateBound::Bounded(format!("{kept}; the table ends")),
-            false => StateBound::Unbounded(kept.into()),
+        facts.state = match (which.table_first, self.settings.ttl_ms) {
+            (true, _) => StateBound::Bounded(format!("{kept}; the table ends")),
+            (false, 0) => StateBound::Unbounded(kept.into()),
+            (false, ttl) => StateBound::Bounded(format!("{kept}; keys of the table idle for {ttl} ms expire")),
         };
         facts
     }
