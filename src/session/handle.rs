@@ -8,7 +8,7 @@ use super::describe::{self, ViewColumns};
 use super::engine::EngineInner;
 use super::job::{Changes, Job};
 use super::options::SessionOptions;
-use super::{alter, databases, show, tables};
+use super::{alter, databases, jobs, show, tables};
 use crate::catalog::{Catalog, QualifiedName, Relation};
 use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{FunctionContext, FunctionSet};
@@ -76,6 +76,13 @@ impl Outcome {
     }
 }
 
+/// What is left of a statement when it is planned.
+enum Step {
+    Done(Outcome),
+    /// A job must come to its end.
+    Stop(jobs::Stop),
+}
+
 impl Session {
     pub(super) fn new(engine: Arc<EngineInner>) -> Session {
         Session { engine, state: Arc::default() }
@@ -101,7 +108,10 @@ impl Session {
     /// # Errors
     /// Whatever is wrong with it.
     pub async fn execute(&self, sql: &str) -> Result<Outcome> {
-        on_a_deep_stack(|| self.start(sql))?
+        match on_a_deep_stack(|| self.start(sql))?? {
+            Step::Done(outcome) => Ok(outcome),
+            Step::Stop(stop) => stop.run().await,
+        }
     }
 
     /// Runs a query.
@@ -168,14 +178,18 @@ impl Session {
     }
 
     /// Everything but waiting: what is planned is consistent with one state of the session.
-    fn start(&self, sql: &str) -> Result<Outcome> {
+    fn start(&self, sql: &str) -> Result<Step> {
         let parsed = sql::parse_statement(sql)?;
         if let (Some(place), false) = (parsed.bang, self.lock().options.extensions()?) {
             return Err(plan::beyond_flink("!= is another spelling of <>").at(Some(place)));
         }
         let place = Some(parsed.span);
         // An error that knows no better place is at least one of this statement.
-        self.run(parsed.statement).map_err(|error| if error.kind() == ErrorKind::Sql { error.at(place) } else { error })
+        let step = match parsed.statement {
+            Statement::StopJob(stop) => jobs::Stop::new(&self.lock(), &stop).map(Step::Stop),
+            other => self.run(other).map(Step::Done),
+        };
+        step.map_err(|error| if error.kind() == ErrorKind::Sql { error.at(place) } else { error })
     }
 
     fn run(&self, statement: Statement) -> Result<Outcome> {
@@ -209,6 +223,7 @@ impl Session {
                 show::show(&state, &functions, &what, &|view| self.view_columns(&state, view))
             }
             Statement::Describe { name } => describe::describe(&state, &name, &|view| self.view_columns(&state, view)),
+            Statement::DescribeJob { name } => jobs::describe(&state, &name),
             Statement::DescribeSpace { catalog, name, extended } => {
                 databases::describe(&state, catalog, &name, extended)
             }

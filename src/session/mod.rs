@@ -19,6 +19,7 @@ mod describe;
 mod engine;
 mod handle;
 mod job;
+mod jobs;
 mod options;
 mod recreate;
 mod show;
