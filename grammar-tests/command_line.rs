@@ -71,6 +71,7 @@ fn a_wrong_command_line_or_setup_is_exit_code_2() {
     assert_eq!(code(&["--no-such-option"]), Some(2));
     assert_eq!(code(&["run"]), Some(2));
     assert_eq!(code(&["-e", "SELECT 1", "--set", "novalue"]), Some(2));
+    assert_eq!(code(&["-e", "SELECT 1", "--set", "parallelism.default=many"]), Some(2));
     let ended = call(&folder(), &["run", "nowhere.sql"]);
     assert_eq!(ended.code, Some(2));
     assert!(ended.stderr.contains("cannot read 'nowhere.sql'"), "{}", ended.stderr);

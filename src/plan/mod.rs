@@ -23,6 +23,7 @@ mod aliases;
 mod alter;
 mod arrival_order;
 mod columns_first;
+mod computed_subqueries;
 mod correlate;
 mod declare;
 mod display;

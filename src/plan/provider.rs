@@ -48,7 +48,7 @@ pub(super) struct Names<'a> {
 impl<'a> Names<'a> {
     pub(super) fn new(catalog: &'a Catalog, functions: Arc<FunctionSet>) -> Names<'a> {
         let forms = Arc::new(Forms::default());
-        let (extensions, of_values) = (functions.extensions(), Arc::clone(&functions));
+        let of_values = Arc::clone(&functions);
         let mut expression_planners: Vec<Arc<dyn ExprPlanner>> =
             vec![Arc::new(FlinkExpressions { functions: Arc::clone(&functions), forms: Arc::clone(&forms) })];
         expression_planners.push(Arc::new(datafusion_functions::core::planner::CoreFunctionPlanner::default()));
@@ -64,7 +64,7 @@ impl<'a> Names<'a> {
             options,
             expression_planners,
             relation_planners: vec![
-                Arc::new(WindowFunctions { extensions }),
+                Arc::new(WindowFunctions),
                 Arc::new(UnnestRelations),
                 Arc::new(ValuesRelations { functions: Arc::clone(&of_values) }),
             ],

@@ -15,7 +15,6 @@ use sqlparser::ast::{
 use super::error::wrap;
 use super::marks::Mark;
 use super::nodes::WindowNode;
-use super::strict::beyond_flink;
 use super::versions;
 use crate::error::{Error, Span};
 use crate::sql::TABLE_ARGUMENT;
@@ -23,10 +22,7 @@ use crate::types::{SqlType, WindowSpec};
 
 /// Plans window table functions and versioned tables; every other relation is left to the binding library.
 #[derive(Debug)]
-pub(super) struct WindowFunctions {
-    /// Whether windows that Flink refuses are planned.
-    pub extensions: bool,
-}
+pub(super) struct WindowFunctions;
 
 impl RelationPlanner for WindowFunctions {
     fn plan_relation(
@@ -56,23 +52,7 @@ impl RelationPlanner for WindowFunctions {
         };
         let span = Span::from_ast(name.span());
         let plan = kind.plan(arguments, context, span)?;
-        if !self.extensions {
-            check_overlap(&plan).map_err(|error| wrap(error.at(span)))?;
-        }
         Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, alias.clone()))))
-    }
-}
-
-/// # Errors
-/// If there is time between the windows, whose rows are in none: more likely the lengths are given in the wrong order.
-fn check_overlap(plan: &LogicalPlan) -> Result<(), Error> {
-    let LogicalPlan::Extension(Extension { node }) = plan else { return Ok(()) };
-    match node.as_any().downcast_ref::<WindowNode>().map(|node| &node.window) {
-        Some(WindowSpec::Hop { slide, size, .. }) if slide > size => {
-            Err(beyond_flink("HOP slides further than its windows are long")
-                .more("; the slide is given before the size"))
-        }
-        _ => Ok(()),
     }
 }
 

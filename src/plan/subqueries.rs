@@ -7,7 +7,7 @@
 //! | `x NOT IN (…)` as a condition | the same; as a join, it asks for `(x = y) IS NOT FALSE` |
 //! | `x NOT IN (…)` under `OR` | `NOT EXISTS (SELECT … WHERE (x = y) IS NOT FALSE)` |
 //! | `x IN (…)` as a value | true if one equals, unknown if NULLs leave it open, else false |
-//! | `EXISTS (…)` outside of conditions | `(SELECT COUNT(*) …) > 0` |
+//! | `EXISTS (…)` outside of conditions | `(SELECT COUNT(*) …) > 0`, or a mark join |
 //! | `(SELECT y …)` of perhaps several rows | `(SELECT SINGLE_VALUE(y) …)`, which fails on the second |
 
 use std::sync::Arc;
@@ -20,6 +20,7 @@ use datafusion_expr::utils::{conjunction, merge_schema, split_conjunction_owned}
 use datafusion_expr::{BinaryExpr, Expr, LogicalPlan, LogicalPlanBuilder, Operator, Subquery, lit, when};
 use datafusion_optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
+use super::computed_subqueries::{in_aggregate, in_join, in_projection, joins_by_equality};
 use super::error::{span_in, wrap};
 use super::expressions::{comparable, field_of};
 use crate::error::Error;
@@ -34,7 +35,11 @@ const JUMP: TreeNodeRecursion = TreeNodeRecursion::Jump;
 
 /// The plan with its subqueries in those forms.
 pub(super) fn prepare(plan: LogicalPlan, functions: &FunctionSet) -> BindResult<LogicalPlan> {
-    plan.transform_up_with_subqueries(|node| {
+    let plan = plan.transform_up_with_subqueries(|node| match node {
+        LogicalPlan::Join(join) => Ok(Transformed::yes(in_join(join)?)),
+        other => Ok(Transformed::no(other)),
+    })?;
+    let plan = plan.data.transform_up_with_subqueries(|node| {
         let schema = merge_schema(&node.inputs());
         let names = NamePreserver::new(&node);
         let filters = matches!(node, LogicalPlan::Filter(_));
@@ -46,8 +51,13 @@ pub(super) fn prepare(plan: LogicalPlan, functions: &FunctionSet) -> BindResult<
             Ok(Transformed::yes(name.restore(rewritten)))
         })?
         .map_data(LogicalPlan::recompute_schema)
-    })
-    .map(|done| done.data)
+    })?;
+    let placed = plan.data.transform_up_with_subqueries(|node| match node {
+        LogicalPlan::Aggregate(aggregate) => Ok(Transformed::yes(in_aggregate(aggregate)?)),
+        LogicalPlan::Projection(projection) => Ok(Transformed::yes(in_projection(projection)?)),
+        other => Ok(Transformed::no(other)),
+    })?;
+    Ok(placed.data)
 }
 
 /// Rewrites the expressions of one relation.
@@ -138,8 +148,11 @@ impl Rewriting<'_> {
         let count = self.functions.aggregate("count").ok_or_else(|| wrap(Error::bug("there is no COUNT")))?;
         let count = AggregateFunction::new_udf(count, vec![lit(1)], false, None, Vec::new(), None);
         let count = Expr::AggregateFunction(count).alias(MEMBERS);
-        let plan = LogicalPlanBuilder::from(Arc::unwrap_or_clone(exists.subquery.subquery));
+        let plan = LogicalPlanBuilder::from(exists.subquery.subquery.as_ref().clone());
         let plan = plan.aggregate(Vec::<Expr>::new(), [count])?.build()?;
+        if !joins_by_equality(&plan) {
+            return Ok(Expr::Exists(exists));
+        }
         let subquery = Subquery { subquery: Arc::new(plan), ..exists.subquery };
         // A count of nothing has no row in a stream: unknown is no.
         let some = Expr::IsTrue(Box::new(Expr::ScalarSubquery(subquery).gt(lit(0_i64))));
@@ -257,17 +270,27 @@ fn single(subquery: Subquery, functions: &FunctionSet) -> BindResult<Expr> {
         true => subquery.subquery.max_rows().is_some_and(|rows| rows <= 1),
         false => aggregates_everything(&subquery.subquery),
     };
+    let joinable = |plan: &LogicalPlan| match subquery.outer_ref_columns.is_empty() || joins_by_equality(plan) {
+        true => Ok(()),
+        false => Err(wrap(
+            Error::sql("a subquery used as a value goes by more than equal columns")
+                .at(span_in(&column))
+                .hint("correlate it by '=' alone, or join and group in FROM"),
+        )),
+    };
     if proven {
+        joinable(&subquery.subquery)?;
         return Ok(Expr::ScalarSubquery(subquery));
     }
     let place = span_in(&column);
     let single_value =
         functions.aggregate("single_value").ok_or_else(|| wrap(Error::bug("there is no SINGLE_VALUE").at(place)))?;
     let name = subquery.subquery.schema().field(0).name().clone();
-    let value = AggregateFunction::new_udf(single_value, vec![column], false, None, Vec::new(), None);
+    let value = AggregateFunction::new_udf(single_value, vec![column.clone()], false, None, Vec::new(), None);
     let value = Expr::AggregateFunction(value).alias(name);
-    let plan = LogicalPlanBuilder::from(Arc::unwrap_or_clone(subquery.subquery));
+    let plan = LogicalPlanBuilder::from(subquery.subquery.as_ref().clone());
     let plan = plan.aggregate(Vec::<Expr>::new(), [value])?.build()?;
+    joinable(&plan)?;
     Ok(Expr::ScalarSubquery(Subquery { subquery: Arc::new(plan), ..subquery }))
 }
 

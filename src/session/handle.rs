@@ -12,7 +12,7 @@ use super::engine::EngineInner;
 use super::job::{Changes, Job};
 use super::kept::{KeptCatalog, Replay};
 use super::options::SessionOptions;
-use super::{alter, databases, show, tables};
+use super::{alter, databases, jobs, show, tables};
 use crate::catalog::{Catalog, QualifiedName, Relation};
 use crate::error::{Error, ErrorKind, Result};
 use crate::functions::{FunctionContext, FunctionSet, ProgramFunctions};
@@ -72,13 +72,6 @@ pub enum Outcome {
     Job(Job),
 }
 
-/// What came of a statement that has been started.
-enum Started {
-    Outcome(Outcome),
-    /// It runs, and its plan is shown at its end.
-    Analysis(Analysis),
-}
-
 impl Outcome {
     /// The job, if the statement started one.
     ///
@@ -90,6 +83,15 @@ impl Outcome {
             _ => Err(Error::sql("the statement started no job").hint("INSERT and EXECUTE STATEMENT SET do")),
         }
     }
+}
+
+/// What is left of a statement when it is planned.
+enum Step {
+    Done(Outcome),
+    /// It runs, and its plan is shown at its end.
+    Analysis(Analysis),
+    /// A job must come to its end.
+    Stop(jobs::Stop),
 }
 
 impl Session {
@@ -131,8 +133,9 @@ impl Session {
     /// Whatever is wrong with it.
     pub async fn execute(&self, sql: &str) -> Result<Outcome> {
         match on_a_deep_stack(|| self.start(sql))?? {
-            Started::Outcome(outcome) => Ok(outcome),
-            Started::Analysis(analysis) => analysis.finish().await,
+            Step::Done(outcome) => Ok(outcome),
+            Step::Analysis(analysis) => analysis.finish().await,
+            Step::Stop(stop) => stop.run().await,
         }
     }
 
@@ -227,20 +230,21 @@ impl Session {
     }
 
     /// Everything but waiting: what is planned is consistent with one state of the session.
-    fn start(&self, sql: &str) -> Result<Started> {
+    fn start(&self, sql: &str) -> Result<Step> {
         let parsed = sql::parse_statement(sql)?;
         if let (Some(place), false) = (parsed.bang, self.lock().options.extensions()?) {
             return Err(plan::beyond_flink("!= is another spelling of <>").at(Some(place)));
         }
         let place = Some(parsed.span);
         // An error that knows no better place is at least one of this statement.
-        let started = match parsed.statement {
+        let step = match parsed.statement {
+            Statement::StopJob(stop) => jobs::Stop::new(&self.lock(), &stop).map(Step::Stop),
             Statement::Explain { details, statement } if details.iter().any(|detail| detail == "ANALYZE") => {
-                self.analyze(*statement).map(Started::Analysis)
+                self.analyze(*statement).map(Step::Analysis)
             }
-            statement => self.run(statement).map(Started::Outcome),
+            other => self.run(other).map(Step::Done),
         };
-        started.map_err(|error| if error.kind() == ErrorKind::Sql { error.at(place) } else { error })
+        step.map_err(|error| if error.kind() == ErrorKind::Sql { error.at(place) } else { error })
     }
 
     /// Starts a statement whose plan is shown with what its operators have done.
@@ -315,6 +319,7 @@ impl Session {
                 show::show(&state, &functions, &what, &|view| self.view_columns(&state, view))
             }
             Statement::Describe { name } => describe::describe(&state, &name, &|view| self.view_columns(&state, view)),
+            Statement::DescribeJob { name } => jobs::describe(&state, &name),
             Statement::DescribeSpace { catalog, name, extended } => {
                 databases::describe(&state, catalog, &name, extended)
             }

@@ -43,6 +43,8 @@ pub struct JobReport {
     pub last_checkpoint: Option<CheckpointId>,
     /// The checkpoint from which it went on.
     pub restored_from: Option<CheckpointId>,
+    /// The folder of the savepoint it stopped at, if one was asked for.
+    pub savepoint: Option<std::path::PathBuf>,
     /// Whether an earlier run had done everything already: nothing was read or written.
     pub already_complete: bool,
     /// Things that somebody should know, such as a damaged checkpoint that was passed over.
@@ -140,7 +142,7 @@ impl Job {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub async fn stop_with_savepoint(&self, directory: &str) -> Result<JobReport> {
+    pub async fn stop_with_savepoint(&self, directory: impl Into<std::path::PathBuf>) -> Result<JobReport> {
         self.handle.stop_with_savepoint(directory).await.map(report)
     }
 
@@ -163,6 +165,7 @@ fn report(run: RunReport) -> JobReport {
         skipped_rows: run.totals.skipped_rows,
         last_checkpoint: run.last_checkpoint,
         restored_from: run.restored_from,
+        savepoint: run.savepoint,
         already_complete: run.already_complete,
         warnings: run.warnings,
         restarts: run.restarts,

@@ -22,6 +22,7 @@ mod describe;
 mod engine;
 mod handle;
 mod job;
+mod jobs;
 mod kept;
 mod options;
 mod recreate;

@@ -89,6 +89,7 @@ pub(super) const KNOWN: &[(&str, &str, &str)] = &[
         "0",
         "failed checkpoints in a row that do not fail the job",
     ),
+    ("execution.checkpointing.savepoint-dir", "", "folder below which STOP JOB … WITH SAVEPOINT leaves savepoints"),
     ("execution.state-recovery.path", "", "savepoint or checkpoint to begin from"),
     ("execution.state-recovery.fresh", "false", "ours: begin anew although there are checkpoints"),
     ("execution.state-recovery.ignore-unclaimed-state", "false", "go on although saved state fits no operator"),
@@ -388,7 +389,7 @@ fn invalid(key: &str, text: &str, expected: &str) -> Error {
 }
 
 /// A path or a `file:` URL.
-fn local_path(text: &str) -> PathBuf {
+pub(super) fn local_path(text: &str) -> PathBuf {
     PathBuf::from(text.strip_prefix("file://").or_else(|| text.strip_prefix("file:")).unwrap_or(text))
 }
 

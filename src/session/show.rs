@@ -9,6 +9,7 @@ use sqlparser::ast::{ObjectName, Spanned};
 
 use super::describe::{self, ViewColumns};
 use super::handle::{Outcome, State};
+use super::jobs;
 use super::options::KNOWN;
 use super::recreate::{create_catalog, create_table, create_view};
 use crate::catalog::{QualifiedName, Relation};
@@ -77,10 +78,7 @@ pub(super) fn show(
         }
         "MODULES" => listed("module name", vec!["core".into()]),
         "FULL MODULES" => rows(&["module name", "used"], vec![vec![Some("core".into()), Some("TRUE".into())]]),
-        "JOBS" => {
-            let jobs = state.jobs.iter().map(|job| vec![Some(job.name().to_string()), Some(job.status().to_string())]);
-            rows(&["job name", "status"], jobs.collect())
-        }
+        "JOBS" => jobs::show(state),
         "COLUMNS" | "PARTITIONS" | "CREATE TABLE" | "CREATE VIEW" | "CREATE CATALOG" => {
             let Some(name) = &show.name else { return Err(Error::sql(format!("SHOW {} needs a name", show.what))) };
             about(state, &show.what, name, &keep, view_columns)

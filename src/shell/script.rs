@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Read};
 use std::path::Path;
 use std::sync::Arc;
 
-use ebbflow::{Engine, Outcome, ScriptStatement, Session};
+use ebbflow::{Engine, ErrorKind, Outcome, ScriptStatement, Session};
 
 use super::Flow;
 use super::arguments::{ResultFormat, RunOptions};
@@ -117,7 +117,11 @@ pub fn prepared(engine: &Engine, options: &RunOptions) -> Flow<Session> {
         session.set("execution.state-recovery.ignore-unclaimed-state", "true")?;
     }
     for (key, value) in &options.set {
-        session.set(key, value).map_err(|error| Ending::from(error.context(format!("--set {key}={value}"))))?;
+        let wrong = |error: ebbflow::Error| Ending::Failed {
+            kind: ErrorKind::Setup,
+            text: error.context(format!("--set {key}={value}")).render(""),
+        };
+        session.set(key, value).map_err(wrong)?;
     }
     Ok(session)
 }

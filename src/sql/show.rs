@@ -88,7 +88,10 @@ pub(super) fn describe(parser: &mut Parser, piece: &Piece) -> Parse<Statement> {
             return Ok(Statement::DescribeSpace { catalog, name, extended });
         }
     }
-    for kind in ["FUNCTION", "MODEL", "JOB"] {
+    if more && accept(parser, &["JOB"]) {
+        return Ok(Statement::DescribeJob { name: string(parser, "the name of the job in quotes")? });
+    }
+    for kind in ["FUNCTION", "MODEL"] {
         if more && at(parser, &[kind]) {
             return Ok(unsupported(parser, &format!("DESCRIBE {kind}"), piece));
         }

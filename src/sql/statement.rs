@@ -118,6 +118,13 @@ pub enum Statement {
         /// `EXTENDED`
         extended: bool,
     },
+    /// `DESCRIBE JOB 'name'`
+    DescribeJob {
+        /// The job.
+        name: String,
+    },
+    /// `STOP JOB 'name' [WITH SAVEPOINT] [WITH DRAIN]`
+    StopJob(StopJob),
     /// `USE [CATALOG] name`
     Use {
         /// Whether it names a catalog.
@@ -134,6 +141,17 @@ pub enum Statement {
         /// Where.
         span: Option<Span>,
     },
+}
+
+/// `STOP JOB`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StopJob {
+    /// The job.
+    pub name: String,
+    /// `WITH SAVEPOINT`
+    pub savepoint: bool,
+    /// `WITH DRAIN`
+    pub drain: bool,
 }
 
 /// Kinds of named things.

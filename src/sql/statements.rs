@@ -29,7 +29,6 @@ const UNSUPPORTED: &[&[&str]] = &[
     &["LOAD", "MODULE"],
     &["UNLOAD", "MODULE"],
     &["USE", "MODULES"],
-    &["STOP", "JOB"],
     &["ADD", "JAR"],
     &["REMOVE", "JAR"],
     &["MERGE"],
@@ -61,6 +60,7 @@ pub(super) fn statement(parser: &mut Parser, piece: &Piece) -> Parse<Statement> 
                 "EXPLAIN" => explain(parser),
                 "SET" => set(parser, piece),
                 "RESET" => reset(parser, piece),
+                "STOP" => stop_job(parser),
                 "SHOW" => show::show(parser, piece),
                 "DESCRIBE" | "DESC" => show::describe(parser, piece),
                 "USE" => {
@@ -79,6 +79,17 @@ pub(super) fn statement(parser: &mut Parser, piece: &Piece) -> Parse<Statement> 
             }
         }
     }
+}
+
+/// `JOB 'name' [WITH SAVEPOINT] [WITH DRAIN]`; the word STOP is behind us.
+fn stop_job(parser: &mut Parser) -> Parse<Statement> {
+    if !accept(parser, &["JOB"]) {
+        return Err(expected(parser, "JOB after STOP"));
+    }
+    let name = string(parser, "the name of the job in quotes")?;
+    let savepoint = accept(parser, &["WITH", "SAVEPOINT"]);
+    let drain = accept(parser, &["WITH", "DRAIN"]);
+    Ok(Statement::StopJob(StopJob { name, savepoint, drain }))
 }
 
 /// Steps to the end; the statement is known by its name only.

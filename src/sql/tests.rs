@@ -234,7 +234,6 @@ fn later_work_is_named() {
         ("COMPILE PLAN 'f' FOR INSERT INTO t SELECT 1", "COMPILE PLAN"),
         ("ADD JAR '/x.jar'", "ADD JAR"),
         ("SHOW JARS", "SHOW JARS"),
-        ("STOP JOB 'x' WITH SAVEPOINT", "STOP JOB"),
         ("DELETE FROM t WHERE a = 1", "DELETE"),
         (
             "SELECT * FROM t MATCH_RECOGNIZE (ORDER BY ts PATTERN (A) WITHIN INTERVAL '1' HOUR DEFINE A AS TRUE)",

@@ -22,6 +22,7 @@
 
 mod joins;
 mod json;
+mod members;
 mod names;
 mod places;
 mod spellings;
@@ -124,7 +125,9 @@ impl VisitorMut for Rewrite<'_> {
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {
-        match self.join_versions(select) {
+        let conditions = select.selection.iter_mut().chain(&mut select.having);
+        let members = conditions.into_iter().try_for_each(members::in_condition);
+        match members.and_then(|()| self.join_versions(select)) {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => ControlFlow::Break(error),
         }
@@ -176,6 +179,7 @@ impl Rewrite<'_> {
         if let Expr::Function(call) = expression {
             count_of_several(call);
         }
+        members::as_value(expression)?;
         rows_in_list(expression)
     }
 

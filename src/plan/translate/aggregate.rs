@@ -14,6 +14,7 @@ use super::{Facts, Translation, Windows, is_instant};
 use crate::changelog::{ChangelogMode, Kind};
 use crate::error::{Error, Result};
 use crate::functions;
+use crate::plan::beyond_flink;
 use crate::plan::error::{span_in, unwrap};
 use crate::plan::expressions::call;
 use crate::plan::relations::constant_interval;
@@ -263,6 +264,20 @@ impl Translation<'_> {
         Ok(self.add(kind, vec![edge], facts))
     }
 
+    /// # Errors
+    /// If there is time between the windows that the rows carry: more likely their lengths are given in the wrong order.
+    fn refuse_gaps(&self, from: NodeId) -> Result<()> {
+        let node = self.node(from);
+        match &node.kind {
+            NodeKind::WindowAssign { window: WindowSpec::Hop { slide, size, .. }, .. } if slide > size => {
+                let error = beyond_flink("aggregates over HOP leave out rows, because it slides further than its size");
+                Err(error.more("; HOP takes the slide before the size"))
+            }
+            NodeKind::WindowAggregate { .. } => Ok(()),
+            _ => node.inputs.first().map_or(Ok(()), |edge| self.refuse_gaps(edge.from)),
+        }
+    }
+
     /// An aggregation over windows, with its columns put into the order of the `GROUP BY`.
     fn windowed(
         &mut self,
@@ -276,6 +291,9 @@ impl Translation<'_> {
             refuse_arrival(&aggregates)?;
         }
         let legacy = parts.iter().any(|part| matches!(part, GroupPart::Packed));
+        if !(legacy || self.settings.extensions) {
+            self.refuse_gaps(input)?;
+        }
         let emission = self.emission(legacy, window.session_gap.is_some(), window.moment)?;
         let keys: Vec<usize> = parts.iter().filter_map(GroupPart::key).collect();
         let window_columns = vec![WindowColumn::Start, WindowColumn::End, WindowColumn::Time];
