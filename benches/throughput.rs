@@ -38,6 +38,17 @@ fn main() -> Result<()> {
                   FROM TABLE(TUMBLE(TABLE clicks, DESCRIPTOR(ts), INTERVAL '10' SECOND)) \
                   GROUP BY k, window_start, window_end";
     measure(&engine, &arguments, "tumble, 1000 keys", 1_000, EVERY_CHANGE, tumble)?;
+    let million = tumble.replace("'10' SECOND", "'1' HOUR");
+    measure(&engine, &arguments, "tumble, 1000000 open windows", 1_000_000, EVERY_CHANGE, &million)?;
+    for (name, cut) in [
+        ("hop, 2 windows a row", "HOP(TABLE clicks, DESCRIPTOR(ts), INTERVAL '30' SECOND, INTERVAL '60' SECOND)"),
+        ("hop, 60 windows a row", "HOP(TABLE clicks, DESCRIPTOR(ts), INTERVAL '1' SECOND, INTERVAL '60' SECOND)"),
+        ("cumulate, 60 windows", "CUMULATE(TABLE clicks, DESCRIPTOR(ts), INTERVAL '1' SECOND, INTERVAL '60' SECOND)"),
+    ] {
+        let sql =
+            format!("SELECT k, window_start, COUNT(*), SUM(v) FROM TABLE({cut}) GROUP BY k, window_start, window_end");
+        measure(&engine, &arguments, name, 1_000, EVERY_CHANGE, &sql)?;
+    }
     let session = "SELECT k, window_start, COUNT(*), SUM(v) \
                    FROM TABLE(SESSION(TABLE clicks PARTITION BY k, DESCRIPTOR(ts), INTERVAL '0.2' SECOND)) \
                    GROUP BY k, window_start, window_end";

@@ -128,6 +128,7 @@ fn title(graph: &StreamGraph, node: &Node) -> String {
             let merging = if matches!(window, WindowSpec::Session { .. }) { ", merged by the aggregation" } else { "" };
             format!("{}, {}{merging}", column(*time), spec(window))
         }
+        NodeKind::LateMark { time, window } => format!("{}, {}", column(*time), spec(window)),
         NodeKind::SessionAssign { partition, time, gap, moment } => {
             let session = spec(&WindowSpec::Session { gap: *gap });
             format!("{}, {session}, partitionBy=[{}]{}", column(*time), columns(partition), by_clock(*moment))

@@ -150,7 +150,9 @@ impl StreamGraph {
                     rows()
                 )
             }
-            NodeKind::WindowAssign { time, window } => format!("column {time} {window:?}"),
+            NodeKind::WindowAssign { time, window } | NodeKind::LateMark { time, window } => {
+                format!("column {time} {window:?}")
+            }
             NodeKind::KeepFirst { partition, time, .. } => {
                 format!("keys [{}] by column {time} of [{}]", types(partition), rows())
             }

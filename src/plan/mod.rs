@@ -37,6 +37,7 @@ mod group_windows;
 mod grouping_sets;
 mod hints;
 mod inline;
+mod late;
 mod lateral;
 mod lateral_top;
 mod like;
@@ -115,6 +116,8 @@ pub struct PlanSettings {
     pub consistent_results: bool,
     /// `table.exec.emit.*`.
     pub emit: EmitSettings,
+    /// `table.exec.late-data.table`: the table into which late rows of window table functions go.
+    pub late_table: Option<String>,
     /// `table.exec.sink.not-null-enforcer = DROP`: rows with NULL in a `NOT NULL` column of a sink are passed over.
     pub drop_null_rows: bool,
 }
@@ -189,7 +192,7 @@ impl Planner<'_> {
     /// Whatever is wrong with the query.
     pub fn query(&self, query: &Query) -> Result<StreamGraph> {
         let plan = self.bind(query)?;
-        let mut translation = Translation::new(&self.settings, self.facts);
+        let mut translation = Translation::new(&self.settings, self.facts, self.late_table()?);
         translation.state_ttl = state_ttl::state_ttl(query)?;
         translation.announce(&plan)?;
         translation.collect(&plan)?;
@@ -202,7 +205,7 @@ impl Planner<'_> {
     /// Whatever is wrong with them.
     pub fn inserts(&self, inserts: &[Insert]) -> Result<StreamGraph> {
         let mut bound = Vec::with_capacity(inserts.len());
-        let mut translation = Translation::new(&self.settings, self.facts);
+        let mut translation = Translation::new(&self.settings, self.facts, self.late_table()?);
         for insert in inserts {
             let table = self.target(insert)?;
             if insert.overwrite {
@@ -244,8 +247,21 @@ impl Planner<'_> {
         let plan = versions::apply(plan)
             .and_then(|plan| ranking::apply(plan, self.settings.batch))
             .and_then(grouping_sets::apply)
+            .and_then(|plan| if self.settings.late_table.is_some() { late::keep_columns(plan) } else { Ok(plan) })
             .map_err(error::unwrap)?;
         optimize::optimize(plan)
+    }
+
+    /// The table into which late rows go, if the session names one.
+    fn late_table(&self) -> Result<Option<Arc<TableDefinition>>> {
+        let Some(name) = self.settings.late_table.as_ref().filter(|_| !self.settings.batch) else { return Ok(None) };
+        let parts: Vec<&str> = name.split('.').map(|part| part.trim_matches('`')).collect();
+        let found = self.catalog.qualify(&parts).map(|name| self.catalog.get(&name).cloned());
+        match found {
+            Ok(Some(Relation::Table(table))) => Ok(Some(table)),
+            _ => Err(Error::sql(format!("there is no table '{name}' for late rows"))
+                .hint("CREATE it, or RESET 'table.exec.late-data.table'")),
+        }
     }
 
     fn settle(&self, mut graph: StreamGraph) -> Result<StreamGraph> {

@@ -74,6 +74,7 @@ fn inherited_mode(graph: &StreamGraph, id: NodeId) -> Option<ChangelogMode> {
             | NodeKind::WatermarkAssigner { .. }
             | NodeKind::CurrentWatermark
             | NodeKind::WindowAssign { .. }
+            | NodeKind::LateMark { .. }
             | NodeKind::SessionAssign { .. }
             | NodeKind::ConsistentOutput
             | NodeKind::Sink { .. }

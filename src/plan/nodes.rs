@@ -71,6 +71,8 @@ pub(super) struct WindowNode {
     /// Whether each row comes once and at once, with the window that it would have alone: enough for an aggregation
     /// that finds the windows of its groups itself.
     pub provisional: bool,
+    /// Whether all columns of the input are kept, for the table into which late rows go.
+    pub keeps_all: bool,
     schema: DFSchemaRef,
 }
 
@@ -92,7 +94,15 @@ impl WindowNode {
             fields.push((None, Arc::new(Field::new(*name, data_type, false))));
         }
         let schema = DFSchema::new_with_metadata(fields, input.schema().metadata().clone())?;
-        Ok(WindowNode { input, time, window, partition, provisional: false, schema: Arc::new(schema) })
+        Ok(WindowNode {
+            input,
+            time,
+            window,
+            partition,
+            provisional: false,
+            keeps_all: false,
+            schema: Arc::new(schema),
+        })
     }
 }
 
@@ -100,6 +110,11 @@ impl WindowNode {
     /// The same windows, with each row at once.
     pub(super) fn provisional(&self) -> WindowNode {
         WindowNode { provisional: true, ..self.clone() }
+    }
+
+    /// The same windows over all columns of the input, whoever reads them.
+    pub(super) fn keeping_all(&self) -> WindowNode {
+        WindowNode { keeps_all: true, ..self.clone() }
     }
 }
 
@@ -110,6 +125,7 @@ impl PartialEq for WindowNode {
             && self.window == other.window
             && self.partition == other.partition
             && self.provisional == other.provisional
+            && self.keeps_all == other.keeps_all
     }
 }
 
@@ -120,7 +136,7 @@ impl Hash for WindowNode {
         self.input.hash(state);
         self.time.hash(state);
         self.partition.hash(state);
-        self.provisional.hash(state);
+        (self.provisional, self.keeps_all).hash(state);
         format!("{:?}", self.window).hash(state);
     }
 }
@@ -156,11 +172,14 @@ impl UserDefinedLogicalNodeCore for WindowNode {
         let partition = exprs.split_off(exprs.len().min(1));
         let (input, [time]) = one_input(exprs, inputs)?;
         let node = WindowNode::new(input, time, self.window, partition)?;
-        Ok(WindowNode { provisional: self.provisional, ..node })
+        Ok(WindowNode { provisional: self.provisional, keeps_all: self.keeps_all, ..node })
     }
 
     fn necessary_children_exprs(&self, output_columns: &[usize]) -> Option<Vec<Vec<usize>>> {
         let own = self.input.schema().fields().len();
+        if self.keeps_all {
+            return Some(vec![(0..own).collect()]);
+        }
         Some(vec![output_columns.iter().copied().filter(|column| *column < own).collect()])
     }
 }

@@ -188,6 +188,13 @@ pub enum NodeKind {
         /// Whether the input is append-only.
         append_only_input: bool,
     },
+    /// Appends whether a row comes after all of its windows have closed.
+    LateMark {
+        /// The event-time column.
+        time: usize,
+        /// How time is cut.
+        window: WindowSpec,
+    },
     /// A window table function alone: appends `window_start`, `window_end`, `window_time`.
     WindowAssign {
         /// The event-time column.
@@ -456,6 +463,7 @@ impl NodeKind {
             NodeKind::GroupAggregate { .. } => "GroupAggregate",
             NodeKind::LocalAggregate { .. } => "LocalGroupAggregate",
             NodeKind::WindowAggregate { .. } => "WindowAggregate",
+            NodeKind::LateMark { .. } => "LateMark",
             NodeKind::WindowAssign { .. } | NodeKind::SessionAssign { .. } => "WindowTableFunction",
             NodeKind::Expand { .. } => "Expand",
             NodeKind::Unnest { .. } => "Unnest",

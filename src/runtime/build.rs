@@ -17,11 +17,11 @@ use crate::error::{Error, Result};
 use crate::operators::{
     Calc, ChangelogNormalize, ConsistentOutput, CountedSet, CurrentWatermark, DropUpdateBefore, Expand, GroupAggregate,
     GroupAggregateParameters, IntervalJoin, IntervalJoinParameters, Join, JoinInput, JoinParameters, KeepFirst,
-    LocalAggregate, Operator, Output, Over, OverParameters, OverTable, OverTableParameters, Port, Rank, RankParameters,
-    SessionAggregate, SessionAssign, SessionAssignParameters, SlicedWindowAggregate, Sort, TemporalJoin,
-    TemporalJoinParameters, TemporalSort, Unnest, UnnestParameters, UpdatingWindowAggregate, UpsertMaterialize,
-    UpsertMaterializeParameters, WatermarkAssigner, WindowAggregate, WindowAggregateParameters, WindowAssign,
-    WindowJoin, WindowJoinParameters, WindowRank, WindowRankParameters,
+    LateMark, LocalAggregate, Operator, Output, Over, OverParameters, OverTable, OverTableParameters, Port, Rank,
+    RankParameters, SessionAggregate, SessionAssign, SessionAssignParameters, SlicedWindowAggregate, Sort,
+    TemporalJoin, TemporalJoinParameters, TemporalSort, Unnest, UnnestParameters, UpdatingWindowAggregate,
+    UpsertMaterialize, UpsertMaterializeParameters, WatermarkAssigner, WindowAggregate, WindowAggregateParameters,
+    WindowAssign, WindowJoin, WindowJoinParameters, WindowRank, WindowRankParameters,
 };
 use crate::plan::stream::{JoinSide, Node, NodeKind, StreamGraph};
 use crate::state::KeyGroupRange;
@@ -169,6 +169,10 @@ pub fn operator(
         NodeKind::WindowAssign { time, window } => {
             let instants = matches!(output.field(*time).data_type(), DataType::Timestamp(_, Some(_)));
             Box::new(WindowAssign::new(*time, *window, local_time(instants, config), output)?)
+        }
+        NodeKind::LateMark { time, window } => {
+            let instants = matches!(output.field(*time).data_type(), DataType::Timestamp(_, Some(_)));
+            Box::new(LateMark::new(*time, *window, local_time(instants, config), output)?)
         }
         NodeKind::SessionAssign { partition, time, gap, moment } => {
             let instants = matches!(output.field(*time).data_type(), DataType::Timestamp(_, Some(_)));

@@ -224,3 +224,34 @@ impl Idleness {
         !self.idle && now.saturating_sub(since) >= self.timeout_ms && !std::mem::replace(&mut self.idle, true)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Nothing;
+
+    impl Operator for Nothing {
+        fn on_changes(&mut self, _port: Port, _batch: ChangeBatch, _out: &mut Output) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_task_that_was_kept_from_its_rows_is_not_idle() {
+        let metrics: Arc<SubtaskMetrics> = Arc::default();
+        let mut chain = Chain::new(vec![Link::new(Box::new(Nothing), "n", Arc::clone(&metrics), 100)]);
+        let idle_at = |chain: &mut Chain, now: i64| {
+            chain.clock(now).unwrap();
+            chain.take_emitted().iter().any(|event| matches!(event, Event::Idle))
+        };
+        assert!(!idle_at(&mut chain, 0) && !idle_at(&mut chain, 90));
+        // It waited for room behind it, or for the other splits of its group.
+        chain.restart_idle_wait();
+        assert!(!idle_at(&mut chain, 500) && !idle_at(&mut chain, 599));
+        assert!(!metrics.time.is_idle());
+        assert!(idle_at(&mut chain, 600));
+        assert!(metrics.time.is_idle());
+        assert!(!idle_at(&mut chain, 900), "it is said once");
+    }
+}

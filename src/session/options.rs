@@ -43,6 +43,7 @@ pub(super) const KNOWN: &[(&str, &str, &str)] = &[
         "0 ms",
         "a source without rows for longer does not hold back event time; 0: never",
     ),
+    ("table.exec.late-data.table", "", "table into which late rows of window table functions go, exactly once"),
     ("table.exec.emit.any-window", "false", "early and late fire for windows of table functions too"),
     ("table.exec.event-time.null-policy", "ERROR", "rows without an event time: ERROR fails the job, DROP counts them"),
     (
@@ -302,6 +303,7 @@ impl SessionOptions {
                 lateness_ms: self.optional_milliseconds("table.exec.emit.allow-lateness")?,
                 any_window: self.boolean("table.exec.emit.any-window")?,
             },
+            late_table: self.get("table.exec.late-data.table").filter(|name| !name.is_empty()),
             drop_null_rows: self.one_of("table.exec.sink.not-null-enforcer", &["ERROR", "DROP"])? == "DROP",
         })
     }

@@ -57,17 +57,6 @@ impl SavedColumn {
         Ok(SavedColumn { values, narrowed: Some((least, data_type.clone())) })
     }
 
-    /// The column with its numbers in their own type.
-    ///
-    /// # Errors
-    /// Only by a bug.
-    pub fn widened(self) -> Result<ArrayRef> {
-        match &self.narrowed {
-            None => Ok(self.values),
-            Some((start, data_type)) => widened(&self.values, *start, data_type),
-        }
-    }
-
     /// The column under a name.
     pub fn named(self, name: &str) -> (FieldRef, ArrayRef) {
         let SavedColumn { values, narrowed } = self;

@@ -33,6 +33,20 @@ impl<K: CodecKey> Kept<K> {
     pub fn new(keep: Keep, data_type: &DataType) -> Result<Kept<K>> {
         Ok(Kept { keep, codec: Codec::new(data_type)?, values: Vec::new() })
     }
+
+    /// Another group's value comes to that of a slot.
+    fn take_in(&mut self, into: u32, other: K) {
+        let kept = &mut self.values[into as usize];
+        let better = match (&kept, self.keep) {
+            (None, _) => true,
+            (Some(known), Keep::Least) => other < *known,
+            (Some(known), Keep::Greatest) => other > *known,
+            (Some(_), Keep::First | Keep::Last) => false,
+        };
+        if better {
+            *kept = Some(other);
+        }
+    }
 }
 
 pub(super) struct KeptFold<'a, K: CodecKey> {
@@ -95,17 +109,17 @@ impl<K: CodecKey> Kernel for Kept<K> {
     /// Groups do not tell which of their values came first, so planning refuses FIRST_VALUE and LAST_VALUE over windows
     /// that merge.
     fn merge(&mut self, into: u32, from: u32) {
-        let Some(other) = self.values[from as usize].take() else { return };
-        let kept = &mut self.values[into as usize];
-        let better = match (&kept, self.keep) {
-            (None, _) => true,
-            (Some(known), Keep::Least) => other < *known,
-            (Some(known), Keep::Greatest) => other > *known,
-            (Some(_), Keep::First | Keep::Last) => false,
-        };
-        if better {
-            *kept = Some(other);
+        if let Some(other) = self.values[from as usize].take() {
+            self.take_in(into, other);
         }
+    }
+
+    /// Groups do not tell which of their values came first either.
+    fn absorb(&mut self, into: u32, other: &Self, from: u32) -> bool {
+        if let Some(other) = &other.values[from as usize] {
+            self.take_in(into, other.clone());
+        }
+        matches!(self.keep, Keep::Least | Keep::Greatest)
     }
 
     #[inline]

@@ -151,15 +151,9 @@ impl GroupTable {
         theirs.retain(|slot| other.counts[*slot as usize] > 0);
         let mut own = std::mem::take(&mut self.slots);
         self.keys.slots_of(&other.keys.take(&theirs)?, theirs.len(), &mut own)?;
-        // Slots that no key has yet take in the other groups' state, from where it is merged.
-        let spare = self.keys.capacity();
-        self.grow_to(spare + theirs.len());
-        let spare: Vec<u32> = (0..theirs.len()).map(|place| (spare + place) as u32).collect();
+        self.grow();
         for (call, others) in self.calls.iter_mut().zip(&other.calls) {
-            let states = others.accumulator.save(&theirs)?.into_iter().map(SavedColumn::widened);
-            let states = states.collect::<Result<Vec<_>>>()?;
-            call.accumulator.load(&spare, &states)?;
-            own.iter().zip(&spare).try_for_each(|(into, from)| call.merge(*into, *from))?;
+            call.accumulator.absorb(&own, &*others.accumulator, &theirs)?;
         }
         for (own, theirs) in own.iter().zip(&theirs) {
             self.counts[*own as usize] += other.counts[*theirs as usize];
@@ -169,10 +163,7 @@ impl GroupTable {
     }
 
     fn grow(&mut self) {
-        self.grow_to(self.keys.capacity());
-    }
-
-    fn grow_to(&mut self, capacity: usize) {
+        let capacity = self.keys.capacity();
         if self.counts.len() < capacity {
             // Amortised: accumulators grow as vectors do.
             let room = capacity.max(self.counts.len() * 2).max(64);

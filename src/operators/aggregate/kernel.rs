@@ -1,5 +1,7 @@
 //! The contract of accumulators: what a function does to one slot, and the loops that drive it over columns.
 
+use std::any::Any;
+
 use arrow::array::{Array, ArrayRef};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, FieldRef};
@@ -42,7 +44,7 @@ pub(super) trait Fold {
 }
 
 /// An aggregate function with its state for every slot.
-pub(super) trait Kernel: Send {
+pub(super) trait Kernel: Send + 'static {
     /// See [`Fold::Value`].
     type Value: Clone + PartialEq + Send;
     /// See [`Fold`].
@@ -58,6 +60,11 @@ pub(super) trait Kernel: Send {
     fn clear(&mut self, slot: u32);
     /// What `from` has seen counts as seen by `into` too; `from` starts afresh.
     fn merge(&mut self, into: u32, from: u32);
+    /// What the slot of another kernel of the same kind has seen counts as seen by `into` too. Whether it can be done: not
+    /// where state has a table of its own ([`super::factory::merges_by_columns`]).
+    fn absorb(&mut self, _into: u32, _other: &Self, _from: u32) -> bool {
+        false
+    }
     /// The value now.
     fn value(&self, slot: u32) -> Self::Value;
     /// Bytes in use, more or less.
@@ -95,6 +102,10 @@ pub(super) trait Accumulator: Send {
     fn clear(&mut self, slot: u32);
     /// See [`Kernel::merge`].
     fn merge(&mut self, into: u32, from: u32) -> Result<()>;
+    /// See [`Kernel::absorb`], slot by slot.
+    fn absorb(&mut self, into: &[u32], other: &dyn Accumulator, from: &[u32]) -> Result<()>;
+    /// Itself, as whatever it is.
+    fn as_any(&self) -> &dyn Any;
     /// Applies a batch.
     fn update(&mut self, slots: &[u32], actions: Option<&[Action]>, arguments: &[ArrayRef]) -> Result<()>;
     /// Applies a batch and gives the value before and after each row, interleaved; marks rows that made a difference.
@@ -157,6 +168,18 @@ impl<K: Kernel> Accumulator for Driven<K> {
     fn merge(&mut self, into: u32, from: u32) -> Result<()> {
         self.kernel.merge(into, from);
         Ok(())
+    }
+
+    fn absorb(&mut self, into: &[u32], other: &dyn Accumulator, from: &[u32]) -> Result<()> {
+        let unfit = || Error::bug("the groups of these aggregates do not merge");
+        let other = other.as_any().downcast_ref::<Driven<K>>().ok_or_else(unfit)?;
+        let mut slots = into.iter().zip(from);
+        let absorbed = slots.all(|(into, from)| self.kernel.absorb(*into, &other.kernel, *from));
+        if absorbed { Ok(()) } else { Err(unfit()) }
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
     }
 
     fn update(&mut self, slots: &[u32], actions: Option<&[Action]>, arguments: &[ArrayRef]) -> Result<()> {

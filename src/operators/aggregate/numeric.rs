@@ -73,6 +73,11 @@ impl Kernel for Count {
         self.counts[into as usize] += std::mem::take(&mut self.counts[from as usize]);
     }
 
+    fn absorb(&mut self, into: u32, other: &Count, from: u32) -> bool {
+        self.counts[into as usize] += other.counts[from as usize];
+        true
+    }
+
     #[inline]
     fn value(&self, slot: u32) -> i64 {
         self.counts[slot as usize]
@@ -227,6 +232,14 @@ where
         let cell = &mut self.cells[into as usize];
         A::combine(&mut cell.sum, other.sum);
         cell.count += other.count;
+    }
+
+    fn absorb(&mut self, into: u32, other: &Self, from: u32) -> bool {
+        let other = other.cells[from as usize];
+        let cell = &mut self.cells[into as usize];
+        A::combine(&mut cell.sum, other.sum);
+        cell.count += other.count;
+        true
     }
 
     #[inline]

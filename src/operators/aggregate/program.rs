@@ -8,6 +8,7 @@
 //! Over input that only comes no value is kept. Results are read again and again, so `evaluate` must leave an accumulator
 //! as it is, as the library's windows ask of it too; after `state` it is made anew from what `state` gave.
 
+use std::any::Any;
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -239,6 +240,15 @@ impl Accumulator for Program {
         }
         self.clear(from);
         Ok(())
+    }
+
+    /// Windows of several panes are computed over their rows ([`super::factory::merges_by_columns`]).
+    fn absorb(&mut self, _into: &[u32], _other: &dyn Accumulator, _from: &[u32]) -> Result<()> {
+        Err(Error::bug("the groups of a program's aggregate do not merge by columns"))
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
     }
 
     fn update(&mut self, slots: &[u32], actions: Option<&[Action]>, arguments: &[ArrayRef]) -> Result<()> {

@@ -240,6 +240,11 @@ impl<S: Moment + arrow::datatypes::ArrowNativeType> Kernel for Variance<S> {
         S::combine(&mut self.moments[into as usize], other);
     }
 
+    fn absorb(&mut self, into: u32, other: &Self, from: u32) -> bool {
+        S::combine(&mut self.moments[into as usize], other.moments[from as usize]);
+        true
+    }
+
     fn value(&self, slot: u32) -> Moments<S> {
         self.moments[slot as usize]
     }

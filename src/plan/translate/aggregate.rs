@@ -294,6 +294,10 @@ impl Translation<'_> {
         if !(legacy || self.settings.extensions) {
             self.refuse_gaps(input)?;
         }
+        if legacy && self.late_table.is_some() && window.moment == WindowTime::Event {
+            return Err(Error::sql("late rows can be set aside for windows of table functions, not for group windows")
+                .hint("write TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), …)), or RESET 'table.exec.late-data.table'"));
+        }
         let emission = self.emission(legacy, window.session_gap.is_some(), window.moment)?;
         let keys: Vec<usize> = parts.iter().filter_map(GroupPart::key).collect();
         let window_columns = vec![WindowColumn::Start, WindowColumn::End, WindowColumn::Time];

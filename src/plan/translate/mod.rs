@@ -15,6 +15,7 @@ mod current_watermark;
 mod expand;
 mod interval;
 mod join;
+mod late;
 mod leaf;
 mod monotone;
 mod over;
@@ -48,15 +49,20 @@ use super::stream::{Distribution, Edge, Node, NodeId, NodeKind, NodeParallelism,
 use super::unnest::UnnestNode;
 use super::versions::TemporalNode;
 use super::{PlanSettings, TableFacts};
+use crate::catalog::TableDefinition;
 use crate::changelog::ChangelogMode;
 use crate::error::{Error, Result};
-use crate::types::WindowColumn;
+use crate::types::{WindowColumn, WindowSpec};
 
 /// Builds a stream graph out of logical plans.
 pub(super) struct Translation<'a> {
     pub(super) graph: StreamGraph,
     settings: &'a PlanSettings,
     facts: &'a dyn TableFacts,
+    /// Into which late rows go.
+    late_table: Option<Arc<TableDefinition>>,
+    /// What is left of a node's rows without those that are late for a window.
+    on_time: Vec<(NodeId, WindowSpec, NodeId)>,
     /// What the windows of a node's rows are, by node.
     windows: HashMap<NodeId, Windows>,
     /// How the columns of nodes with updates move, where something is known.
@@ -138,11 +144,17 @@ impl Facts {
 }
 
 impl<'a> Translation<'a> {
-    pub(super) fn new(settings: &'a PlanSettings, facts: &'a dyn TableFacts) -> Translation<'a> {
+    pub(super) fn new(
+        settings: &'a PlanSettings,
+        facts: &'a dyn TableFacts,
+        late_table: Option<Arc<TableDefinition>>,
+    ) -> Translation<'a> {
         Translation {
             graph: StreamGraph::default(),
             settings,
             facts,
+            late_table,
+            on_time: Vec::new(),
             windows: HashMap::new(),
             motions: HashMap::new(),
             not_negative: HashMap::new(),

@@ -62,20 +62,24 @@ impl Translation<'_> {
         self.check_mode(prepared, target.table, accepts)?;
         let prepared = self.one_row_a_key(input, prepared, plan, &assigned, target, accepts)?;
         let prepared = self.consistent(prepared);
+        Ok(self.sink(prepared, target.table))
+    }
+
+    /// Writes rows of a table's columns to it.
+    pub(super) fn sink(&mut self, rows: NodeId, table: &Arc<TableDefinition>) -> NodeId {
         let same_table = self
             .graph
             .nodes
             .iter()
-            .filter(|node| matches!(&node.kind, NodeKind::Sink { table, .. } if table.name == target.table.name));
-        let ordinal = same_table.count();
-        let name = match ordinal {
-            0 => target.table.name.clone(),
-            more => format!("{}-{more}", target.table.name),
+            .filter(|node| matches!(&node.kind, NodeKind::Sink { table: other, .. } if other.name == table.name));
+        let name = match same_table.count() {
+            0 => table.name.clone(),
+            more => format!("{}-{more}", table.name),
         };
-        let mut facts = Facts::like(self.node(prepared));
-        facts.schema = sink_schema;
-        let kind = NodeKind::Sink { table: Arc::clone(target.table), name };
-        Ok(self.add(kind, vec![forward(prepared)], facts))
+        let mut facts = Facts::like(self.node(rows));
+        facts.schema = table.sink_schema();
+        let kind = NodeKind::Sink { table: Arc::clone(table), name };
+        self.add(kind, vec![forward(rows)], facts)
     }
 
     /// What is told only where it is consistent, if the session asks for that. In batch mode only final rows are told.

@@ -253,6 +253,7 @@ impl Translation<'_> {
             column_index(&window.time, own).ok_or_else(|| Error::bug("a window's time column is not a column"))?;
         self.require_time_attribute(self.node(input), time)?;
         let moment = self.moment_of(window)?;
+        let input = self.without_late_rows(input, time, window.window, moment, own)?;
         let node = self.node(input);
         let mut facts = Facts::like(node);
         facts.schema = Arc::clone(window.schema().inner());

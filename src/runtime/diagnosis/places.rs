@@ -1,6 +1,6 @@
 //! The plan, as far as the search for missing rows needs it.
 
-use crate::plan::stream::{NodeKind, StreamGraph};
+use crate::plan::stream::{Node, NodeKind, StreamGraph};
 use crate::runtime::build::describe;
 use crate::types::{JoinKind, WindowTime};
 
@@ -41,12 +41,23 @@ pub(super) enum Part {
 impl Places {
     /// Those of a plan.
     pub fn of(graph: &StreamGraph) -> Places {
-        let place = |node: &crate::plan::stream::Node| Place {
+        let place = |node: &Node| Place {
             uid: node.uid.clone(),
-            part: part(&node.kind),
+            part: if takes_late_rows(graph, node) { Part::Other } else { part(&node.kind) },
             inputs: node.inputs.iter().map(|edge| edge.from).collect(),
         };
         Places(graph.nodes.iter().map(place).collect())
+    }
+}
+
+/// Whether it is on the way of late rows into their table, where nobody misses any.
+fn takes_late_rows(graph: &StreamGraph, node: &Node) -> bool {
+    let below = |node: &Node| node.inputs.first().map(|edge| &graph.nodes[edge.from]);
+    let marks = |node: &Node| matches!(node.kind, NodeKind::LateMark { .. });
+    match node.kind {
+        NodeKind::Calc { .. } => below(node).is_some_and(marks),
+        NodeKind::Sink { .. } => below(node).and_then(below).is_some_and(marks),
+        _ => false,
     }
 }
 

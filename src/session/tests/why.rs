@@ -290,3 +290,30 @@ fn a_query_whose_rows_all_came_late_says_so() {
     // The watermark is at 100 s, and [0, 10) was over at 9.999 s.
     assert_eq!((report.late_rows, report.latest_row), (2, Duration::from_millis(90_002)));
 }
+
+#[test]
+fn aligned_splits_wait_for_the_last_of_their_group() {
+    let bench = Bench::new(2);
+    let splits = bench.table("fed", 2, Some("ts"));
+    bench.execute(
+        "CREATE VIEW t AS SELECT ts, v FROM fed /*+ OPTIONS('scan.watermark.alignment.group' = 'g', \
+         'scan.watermark.alignment.max-drift' = '5 s') */",
+    );
+    let mut changes = bench.query("SELECT ts, v FROM t");
+    splits[1].send(rows(&[Some(1_000)])).unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    for time in [1_000, 20_000, 40_000] {
+        splits[0].send(rows(&[Some(time)])).unwrap();
+    }
+    // Those of the first split up to the one that is too far ahead, and that of the other.
+    let mut received = 0;
+    while received < 3 {
+        received += bench.engine.block_on(changes.next()).unwrap().unwrap().len();
+    }
+    let more = bench.engine.block_on(async { tokio::time::timeout(Duration::from_millis(700), changes.next()).await });
+    assert!(more.is_err(), "a split that is ahead went on");
+    splits[1].send(rows(&[Some(19_000)])).unwrap();
+    while received < 5 {
+        received += bench.engine.block_on(changes.next()).unwrap().unwrap().len();
+    }
+}
