@@ -76,6 +76,16 @@ impl GroupPart {
     }
 }
 
+fn without_gaps(window: &WindowSpec) -> Result<()> {
+    match window {
+        WindowSpec::Hop { slide, size, .. } if slide > size => {
+            let error = beyond_flink("aggregates over HOP leave out rows, because it slides further than its size");
+            Err(error.more("; HOP takes the slide before the size"))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The window of a window aggregation.
 struct WindowOf {
     /// Column of the arguments that holds the time (for attached windows, the start).
@@ -269,10 +279,7 @@ impl Translation<'_> {
     fn refuse_gaps(&self, from: NodeId) -> Result<()> {
         let node = self.node(from);
         match &node.kind {
-            NodeKind::WindowAssign { window: WindowSpec::Hop { slide, size, .. }, .. } if slide > size => {
-                let error = beyond_flink("aggregates over HOP leave out rows, because it slides further than its size");
-                Err(error.more("; HOP takes the slide before the size"))
-            }
+            NodeKind::WindowAssign { window, .. } => without_gaps(window),
             NodeKind::WindowAggregate { .. } => Ok(()),
             _ => node.inputs.first().map_or(Ok(()), |edge| self.refuse_gaps(edge.from)),
         }
@@ -292,6 +299,7 @@ impl Translation<'_> {
         }
         let legacy = parts.iter().any(|part| matches!(part, GroupPart::Packed));
         if !(legacy || self.settings.extensions) {
+            without_gaps(&window.spec)?;
             self.refuse_gaps(input)?;
         }
         if legacy && self.late_table.is_some() && window.moment == WindowTime::Event {
