@@ -254,11 +254,11 @@ fn check(metadata: &ParquetMetaData, length: u64) -> Result<()> {
         }
         before = Some(start);
         for column in group.columns() {
-            let bounds = [Some(column.data_page_offset()), column.dictionary_page_offset()];
-            let inside = bounds.into_iter().flatten().all(|offset| {
-                let end = offset.checked_add(column.compressed_size()).and_then(|end| u64::try_from(end).ok());
-                offset >= 0 && column.compressed_size() >= 0 && end.is_some_and(|end| end <= length)
-            });
+            // A dictionary comes before the pages that use it.
+            let data = column.data_page_offset();
+            let begin = column.dictionary_page_offset().map_or(data, |dictionary| dictionary.min(data));
+            let end = begin.checked_add(column.compressed_size()).and_then(|end| u64::try_from(end).ok());
+            let inside = begin >= 0 && column.compressed_size() >= 0 && end.is_some_and(|end| end <= length);
             if !inside {
                 let path = column.column_path().string();
                 return fault(format!("column '{path}' of row group {number} does not lie in the file"));

@@ -56,6 +56,16 @@ fn options_are_checked() {
 }
 
 #[test]
+fn a_dictionary_larger_than_what_follows_it_is_read() {
+    let columns = [("id", SqlType::Int), ("text", SqlType::STRING)];
+    let lines: String =
+        (0..2_000).map(|id| format!("{{\"id\":{id},\"text\":\"{id} {}\"}}\n", "x".repeat(50))).collect();
+    let rows = batch("json", &columns, &[], &lines);
+    let bytes = Arc::new(file("parquet", &[("compression", "UNCOMPRESSED")], &[rows]).unwrap());
+    assert_eq!(read_file("parquet", &bytes, wanted(&columns)).unwrap().len(), 2_000);
+}
+
+#[test]
 fn a_null_that_may_not_be_names_its_row() {
     let nulls = batch("json", &[("id", SqlType::Int)], &[], "{\"id\":1}\n{}\n");
     let nulls = Arc::new(file("parquet", &[], &[nulls]).unwrap());
