@@ -26,7 +26,7 @@ use super::progress::Progress;
 use super::window::{Window, check, for_each_window, local_times, start_of};
 use super::window_aggregate::{WindowAggregateParameters, emit};
 use super::window_tables::{SavedTables, pick, restore};
-use super::{Operator, Output, Port, TimeReport};
+use super::{Operator, Output, Port, StateSize, TimeReport};
 use crate::changelog::{ChangeBatch, CheckpointId, Watermark};
 use crate::error::{Error, Result};
 use crate::limits::BATCH_ROWS;
@@ -263,6 +263,15 @@ impl Operator for SlicedWindowAggregate {
         let slices: Vec<Window> = self.slices.keys().copied().collect();
         slices.into_iter().for_each(|slice| self.open_windows(slice, passed));
         Ok(())
+    }
+
+    fn state_size(&self) -> Option<StateSize> {
+        let running = self.running.iter().map(|running| &running.table);
+        Some(self.slices.values().chain(running).map(GroupTable::size).sum())
+    }
+
+    fn shrink(&mut self) -> Result<()> {
+        self.slices.values_mut().try_for_each(|table| table.shrink().map(drop))
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {

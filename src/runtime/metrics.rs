@@ -99,6 +99,8 @@ pub struct OperatorMetrics {
     pub watermark: Option<i64>,
     /// Its own counters by name (`late_rows`).
     pub counters: Vec<(String, u64)>,
+    /// How late the latest row was that it dropped as late, in milliseconds; 0 if none was.
+    pub latest_row_ms: u64,
     /// Bytes of its state in the last checkpoint; `None` without checkpoints.
     pub state_bytes: Option<u64>,
     /// Keys it remembers (groups, partitions; rows where rows are kept), as of a moment ago; `None` if it remembers nothing.
@@ -176,6 +178,7 @@ impl Registry {
             }
             let states = subtasks.iter().map(|subtask| subtask.details(|details| details.state));
             let state: Option<StateSize> = states.sum();
+            let latest = subtasks.iter().map(|subtask| subtask.time.state().report.lateness.max_ms());
             OperatorMetrics {
                 uid: uid.clone(),
                 description: description.clone(),
@@ -184,6 +187,7 @@ impl Registry {
                 rows_out: sum(subtasks, |subtask| &subtask.rows_out),
                 watermark: watermark.filter(|mark| *mark != i64::MIN),
                 counters,
+                latest_row_ms: latest.max().unwrap_or(0),
                 state_bytes: None,
                 state_keys: state.map(|state| state.keys),
                 memory_bytes: state.map(|state| state.bytes),

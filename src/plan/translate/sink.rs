@@ -39,6 +39,11 @@ impl Translation<'_> {
     /// A query whose rows are handed out.
     pub(in crate::plan) fn collect(&mut self, plan: &LogicalPlan) -> Result<NodeId> {
         let input = self.relation(plan)?;
+        let window = self.windows.get(&input).is_some_and(|windows| !windows.packed.is_empty());
+        if window && !self.settings.extensions {
+            return Err(beyond_flink("a group window itself is selected")
+                .more(", or select its bounds: TUMBLE_START, TUMBLE_END and the like"));
+        }
         let input = self.keep_promises(input, plan)?;
         let input = self.consistent(input);
         let mut facts = Facts::like(self.node(input));
