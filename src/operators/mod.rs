@@ -222,7 +222,7 @@ impl StateSize {
 fn bytes_of_all(bytes: impl Iterator<Item = usize>, count: usize) -> usize {
     const LOOKED_AT: usize = 1_024;
     let (looked_at, sum) = bytes.take(LOOKED_AT).fold((0, 0), |(values, sum), bytes| (values + 1, sum + bytes));
-    if looked_at == 0 { 0 } else { sum * count / looked_at }
+    (sum * count).checked_div(looked_at).unwrap_or(0)
 }
 
 impl std::iter::Sum for StateSize {
