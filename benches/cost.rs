@@ -70,7 +70,7 @@ fn measure(engine: &Engine, arguments: &Arguments, name: &str, rows: usize, sql:
     let schema = filling[0].rows().schema();
     let run = |batches: &[ChangeBatch]| {
         let session = engine.session();
-        session.set("table.exec.over.any-window", "true")?;
+        session.set("table.sql.extensions", "true")?;
         let rows = futures::stream::iter(batches.iter().cloned().map(Ok).collect::<Vec<_>>());
         session.register("t", ProgramTable::stream(Arc::clone(&schema), ChangelogMode::RETRACT, rows))?;
         drain(engine, &session, sql)

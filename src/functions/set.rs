@@ -91,6 +91,11 @@ impl FunctionSet {
         self.table.contains(&name.to_lowercase())
     }
 
+    /// Whether queries run in batch mode.
+    pub fn is_batch(&self) -> bool {
+        self.context.batch
+    }
+
     /// The same for a session that answers SQL which Flink refuses (`table.sql.extensions`), or not.
     pub fn with_extensions(self, extensions: bool) -> FunctionSet {
         FunctionSet { extensions, ..self }

@@ -52,16 +52,23 @@ pub(super) fn check_windows(plan: &LogicalPlan) -> Result<()> {
 }
 
 /// # Errors
-/// If Flink does not aggregate values of this type.
-pub(super) fn check_aggregate(call: &AggregateFunction, schema: &DFSchema) -> BindResult<()> {
+/// If Flink does not aggregate values of this type, or not over a stream, or has no order in this function.
+pub(super) fn check_aggregate(call: &AggregateFunction, schema: &DFSchema, batch: bool) -> BindResult<()> {
     let Some(argument) = call.params.args.first() else { return Ok(()) };
     let sql_type = SqlType::of_field(&*field_of(argument, schema)?);
     let name = call.func.name().to_uppercase();
+    if let Some(sort) = call.params.order_by.first()
+        && !matches!(name.as_str(), "ARRAY_AGG" | "JSON_ARRAYAGG")
+    {
+        let place = super::error::span_in(&sort.expr);
+        return Err(wrap(beyond_flink(&format!("ORDER BY stands inside {name}")).at(place)));
+    }
     let unordered = matches!(
         sql_type,
         SqlType::IntervalDayTime | SqlType::IntervalYearMonth | SqlType::Binary(_) | SqlType::Varbinary(_)
     );
     let refused = match name.as_str() {
+        "APPROX_COUNT_DISTINCT" if !batch => format!("{name} is over a stream"),
         "MIN" | "MAX" if unordered => format!("{name} compares values of type {sql_type}"),
         _ if call.params.distinct && matches!(sql_type, SqlType::Row(_)) => {
             format!("{name}(DISTINCT …) is of a ROW")

@@ -280,7 +280,7 @@ fn a_hint_says_how_long_the_rows_of_a_table_are_kept() {
     insta::assert_snapshot!(plans(&[
         "SELECT /*+ STATE_TTL('clicks' = '1 h', 'a' = '2d') */ url, balance FROM clicks JOIN accounts AS a ON who = branch",
         "SELECT /*+ STATE_TTL('a' = '1 h') */ a.url, b.url FROM clicks a JOIN clicks b ON a.who = b.who",
-        "SELECT /*+ STATE_TTL('clicks' = '30 min') */ who, LISTAGG(url ORDER BY cost DESC) FROM clicks GROUP BY who",
+        "SELECT /*+ STATE_TTL('clicks' = '30 min') */ who, ARRAY_AGG(url ORDER BY cost DESC) FROM clicks GROUP BY who",
         "SELECT /*+ STATE_TTL('click' = '1 h') */ who, COUNT(*) FROM clicks GROUP BY who",
         "SELECT /*+ STATE_TTL('clicks' = 'long') */ who, COUNT(*) FROM clicks GROUP BY who",
         "SELECT /*+ STATE_TTL(clicks) */ who, COUNT(*) FROM clicks GROUP BY who",

@@ -131,7 +131,7 @@ pub(super) fn rewrite(part: Expr, schema: &DFSchema, functions: &FunctionSet) ->
                 check_condition(filter, schema)?;
             }
             if !functions.extensions() {
-                super::strict::check_aggregate(&call, schema)?;
+                super::strict::check_aggregate(&call, schema, functions.is_batch())?;
             }
             Transformed::no(Expr::AggregateFunction(call))
         }
