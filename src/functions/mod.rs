@@ -11,6 +11,7 @@
 
 mod aggregate;
 mod arithmetic;
+mod bitmap;
 mod cast;
 mod collection;
 mod column;
@@ -34,6 +35,7 @@ mod testing;
 mod tests;
 mod text_form;
 mod typing;
+mod variant;
 mod window;
 mod window_functions;
 
@@ -62,6 +64,7 @@ pub fn scalar_functions(context: &FunctionContext) -> Vec<Arc<ScalarUDF>> {
 
 fn entries() -> Vec<function::Entry> {
     let families = [
+        bitmap::entries,
         collection::entries,
         conditional::entries,
         encoding::entries,
@@ -71,6 +74,7 @@ fn entries() -> Vec<function::Entry> {
         pattern::entries,
         string::entries,
         temporal::entries,
+        variant::entries,
         window::entries,
     ];
     families.into_iter().flat_map(|family| family()).collect()

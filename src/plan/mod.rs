@@ -41,6 +41,7 @@ mod lateral;
 mod lateral_top;
 mod like;
 mod marks;
+mod missing;
 mod modes;
 mod name;
 mod named_windows;

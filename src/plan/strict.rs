@@ -53,10 +53,17 @@ pub(super) fn check_windows(plan: &LogicalPlan) -> Result<()> {
 
 /// # Errors
 /// If Flink does not aggregate values of this type.
-pub(super) fn check_aggregate(call: &AggregateFunction, schema: &DFSchema) -> BindResult<()> {
+pub(super) fn check_aggregate(call: &AggregateFunction, schema: &DFSchema, extensions: bool) -> BindResult<()> {
     let Some(argument) = call.params.args.first() else { return Ok(()) };
     let sql_type = SqlType::of_field(&*field_of(argument, schema)?);
     let name = call.func.name().to_uppercase();
+    if matches!(sql_type, SqlType::Bitmap | SqlType::Variant) && matches!(name.as_str(), "MIN" | "MAX") {
+        let error = Error::sql(format!("{name} compares values, and those of type {sql_type} have no order"));
+        return Err(wrap(error.at(super::error::span_in(argument))));
+    }
+    if extensions {
+        return Ok(());
+    }
     let unordered = matches!(
         sql_type,
         SqlType::IntervalDayTime | SqlType::IntervalYearMonth | SqlType::Binary(_) | SqlType::Varbinary(_)

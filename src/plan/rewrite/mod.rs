@@ -19,6 +19,7 @@
 //! | `JOIN t FOR SYSTEM_TIME AS OF x ON c` | `JOIN t FOR SYSTEM_TIME AS OF x ON c AND as_of(x)` |
 //! | `JSON_VALUE(…)` and the like | as `functions` takes their clauses |
 
+mod bitmaps;
 mod joins;
 mod json;
 mod members;
@@ -35,7 +36,8 @@ use datafusion_common::ScalarValue;
 use sqlparser::ast::{
     AccessExpr, BinaryOperator, CaseWhen, DateTimeField, DictionaryField, DuplicateTreatment, Expr, Function,
     FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Interval, ObjectNamePart, Query, Select, Spanned,
-    Subscript, UnaryOperator, Value, ValueWithSpan, VisitMut, VisitorMut, WindowFrameBound, WindowType,
+    Subscript, UnaryOperator, Value, ValueWithSpan, VisitMut, VisitorMut, WindowFrameBound, WindowFrameUnits,
+    WindowType,
 };
 
 use sqlparser::ast::helpers::attached_token::AttachedToken;
@@ -305,6 +307,9 @@ impl Rewrite<'_> {
             for bound in std::iter::once(&mut frame.start_bound).chain(&mut frame.end_bound) {
                 if let WindowFrameBound::Preceding(Some(rows)) | WindowFrameBound::Following(Some(rows)) = bound {
                     self.restore(rows);
+                    if frame.units == WindowFrameUnits::Rows {
+                        whole_rows(rows)?;
+                    }
                 }
             }
         }
@@ -321,6 +326,10 @@ impl Rewrite<'_> {
             }
             return Ok(Expr::Function(call));
         }
+        if let Some(fold) = bitmaps::aggregate(&mut call, &name) {
+            return Ok(fold);
+        }
+        let FunctionArguments::List(list) = &mut call.args else { return Ok(Expr::Function(call)) };
         let renamed = match name.as_str() {
             "CURRENT_DATABASE" if list.args.is_empty() => return Ok(sql::text_literal(self.0.database)),
             "ROW" => "flink_row",
@@ -337,6 +346,18 @@ impl Rewrite<'_> {
             name.value = renamed.to_string();
         }
         Ok(Expr::Function(call))
+    }
+}
+
+/// # Errors
+/// If a frame of ROWS reaches by something else than a number of rows.
+fn whole_rows(bound: &Expr) -> Result<()> {
+    let whole = |text: &str| text.parse::<u64>().is_ok();
+    match bound {
+        Expr::Value(ValueWithSpan { value: Value::Number(text, _), .. }) if whole(text) => Ok(()),
+        other => Err(Error::sql("a frame of ROWS reaches by a whole number of rows")
+            .at(Span::from_ast(other.span()))
+            .hint("for example ROWS BETWEEN 2 PRECEDING AND CURRENT ROW")),
     }
 }
 
