@@ -195,3 +195,16 @@ fn a_catalog_file_survives_a_crash_while_it_is_written() {
         check(&run("SHOW VIEWS"), 0, "view name\nkept\n");
     }
 }
+
+#[test]
+fn several_columns_that_there_are_not_are_told_at_once() {
+    let sql =
+        "CREATE TABLE t (k INT) WITH ('connector' = 'blackhole');\nSELECT nope, k, other + 1 FROM t WHERE third > 1";
+    let ended = call(root(), &["-e", sql]);
+    assert_eq!(ended.code, Some(1));
+    for (name, at) in [("nope", 8), ("other", 17), ("third", 40)] {
+        let lines = format!("there is no column '{name}'");
+        let carets = format!("|{}{}\n", " ".repeat(at), "^".repeat(name.len()));
+        assert!(ended.stderr.contains(&lines) && ended.stderr.contains(&carets), "{name}:\n{}", ended.stderr);
+    }
+}

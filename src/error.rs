@@ -64,12 +64,14 @@ struct Inner {
     message: String,
     span: Option<Span>,
     hint: Option<String>,
+    /// What else is wrong with the same statement.
+    others: Vec<Error>,
 }
 
 impl Error {
     /// An error of the given kind.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
-        Error(Box::new(Inner { kind, message: message.into(), span: None, hint: None }))
+        Error(Box::new(Inner { kind, message: message.into(), span: None, hint: None, others: Vec::new() }))
     }
 
     /// The SQL text must change.
@@ -119,10 +121,23 @@ impl Error {
         self
     }
 
+    /// Adds what else is wrong with the statement, to be shown with it.
+    #[must_use]
+    pub fn beside(mut self, others: Vec<Error>) -> Error {
+        self.0.others.extend(others);
+        self
+    }
+
+    /// What else is wrong with the statement.
+    pub fn others(&self) -> &[Error] {
+        &self.0.others
+    }
+
     /// Takes the place away: it is one in another text than the statement at hand.
     #[must_use]
     pub fn elsewhere(mut self) -> Error {
         self.0.span = None;
+        self.0.others.clear();
         self
     }
 
@@ -188,6 +203,10 @@ impl Error {
         if let Some(hint) = &self.0.hint {
             text += &format!("\n  hint: {hint}");
         }
+        for other in &self.0.others {
+            text += "\n";
+            text += &other.render(sql);
+        }
         text
     }
 }
@@ -200,6 +219,9 @@ impl fmt::Display for Error {
         }
         if let Some(hint) = &self.0.hint {
             write!(f, "; {hint}")?;
+        }
+        for other in &self.0.others {
+            write!(f, "; {other}")?;
         }
         Ok(())
     }

@@ -45,6 +45,12 @@ impl<'a> View<'a> {
     /// If the type has no text form here (an interval, for instance).
     pub(crate) fn new(field: &Field, array: &'a ArrayRef) -> Result<View<'a>> {
         let any = array.as_any();
+        let sql_type = SqlType::of_field(field);
+        if matches!(sql_type, SqlType::Bitmap | SqlType::Variant) {
+            let name = field.name();
+            let error = Error::sql(format!("column '{name}' of type {sql_type} has no form in this format"));
+            return Err(error.hint("write BITMAP_TO_BYTES or JSON_STRING of it"));
+        }
         let cells = match array.data_type() {
             DataType::Boolean => any.downcast_ref().map(Cells::Boolean),
             DataType::Int8 => any.downcast_ref().map(Cells::TinyInt),

@@ -171,7 +171,11 @@ impl Arithmetic {
             (operator, [left, right]) if operator != Negate => {
                 arithmetic_type(operator, &SqlType::of_field(left), &SqlType::of_field(right))?
             }
-            _ => return Err(Error::bug(format!("'{}' with {} operands", self.operator.sign(), fields.len()))),
+            // MOD is a function too.
+            _ => {
+                let operator = self.operator.sign();
+                return Err(Error::sql(format!("'{operator}' takes two numbers, not {}", fields.len())));
+            }
         };
         Ok(sql_type.to_field(self.operator.name(), nullable))
     }

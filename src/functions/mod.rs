@@ -11,6 +11,7 @@
 
 mod aggregate;
 mod arithmetic;
+mod bitmap;
 mod bucket;
 mod cast;
 mod collection;
@@ -36,6 +37,7 @@ mod testing;
 mod tests;
 mod text_form;
 mod typing;
+mod variant;
 mod window;
 mod window_functions;
 
@@ -66,6 +68,7 @@ pub fn scalar_functions(context: &FunctionContext) -> Vec<Arc<ScalarUDF>> {
 
 fn entries() -> Vec<function::Entry> {
     let families = [
+        bitmap::entries,
         collection::entries,
         conditional::entries,
         encoding::entries,
@@ -75,6 +78,7 @@ fn entries() -> Vec<function::Entry> {
         pattern::entries,
         string::entries,
         temporal::entries,
+        variant::entries,
         window::entries,
     ];
     families.into_iter().flat_map(|family| family()).collect()

@@ -90,6 +90,7 @@ pub fn comparison_type(left: &SqlType, right: &SqlType, equality: bool) -> Resul
         Array(_) | Multiset(_) | Map(..) | Row(_) if !equality => {
             Err(refused().hint("collections and rows have no order, only = and <> apply"))
         }
+        Bitmap | Variant if !equality => Err(refused().hint("they have no order, only = and <> apply")),
         _ => Ok(sql_type.clone()),
     };
     if left == right {

@@ -1,6 +1,6 @@
 //! Errors of the binding library, reworded for the person who wrote the SQL.
 
-use datafusion_common::{DataFusionError, SchemaError};
+use datafusion_common::{Column, DataFusionError, SchemaError};
 use datafusion_expr::Expr;
 
 use crate::error::{Error, ErrorKind, Span, nearest};
@@ -29,6 +29,17 @@ pub(super) fn unwrap(error: DataFusionError) -> Error {
         }
         DataFusionError::Execution(message) => Error::new(ErrorKind::Data, first_line(message)).at(span),
         other => Error::sql(first_line(&other.strip_backtrace())).at(span),
+    }
+}
+
+/// The column that there is not, if that is the error.
+pub(super) fn missing_column(error: &DataFusionError) -> Option<Column> {
+    match root(error) {
+        DataFusionError::SchemaError(schema, _) => match schema.as_ref() {
+            SchemaError::FieldNotFound { field, .. } => Some(field.as_ref().clone()),
+            _ => None,
+        },
+        _ => None,
     }
 }
 

@@ -42,6 +42,7 @@ mod lateral;
 mod lateral_top;
 mod like;
 mod marks;
+mod missing;
 mod modes;
 mod name;
 mod named_windows;

@@ -24,7 +24,7 @@ use super::nodes::WatermarkNode;
 use super::relations::WindowFunctions;
 use super::unnest::UnnestRelations;
 use super::values::ValuesRelations;
-use super::{aliases, rewrite, strict, typing};
+use super::{aliases, missing, rewrite, strict, typing};
 use crate::catalog::{Catalog, ColumnKind, DatabaseName, QualifiedName, Relation, TableDefinition, ViewDefinition};
 use crate::error::{Error, Result};
 use crate::functions::FunctionSet;
@@ -85,9 +85,16 @@ impl<'a> Names<'a> {
 
     fn bind_rewritten(&self, mut query: Query) -> Result<LogicalPlan> {
         self.settle_names(&mut query)?;
-        let statement = sqlparser::ast::Statement::Query(Box::new(query));
-        let plan = self.planner().sql_statement_to_plan(statement).map_err(unwrap)?;
+        let plan = match self.planned(&query) {
+            Ok(plan) => plan,
+            Err(error) => return Err(missing::all(error, query, &|query| self.planned(query).err())),
+        };
         typing::apply(plan, &self.functions).map_err(unwrap)
+    }
+
+    fn planned(&self, query: &Query) -> BindResult<LogicalPlan> {
+        let statement = sqlparser::ast::Statement::Query(Box::new(query.clone()));
+        self.planner().sql_statement_to_plan(statement)
     }
 
     /// Sees to it that names in `GROUP BY`, `HAVING` and subqueries mean what they mean in Flink.

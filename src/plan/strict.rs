@@ -15,6 +15,7 @@ use sqlparser::ast::{
 use super::error::wrap;
 use super::expressions::field_of;
 use crate::error::{Error, Result, Span};
+use crate::functions::FunctionSet;
 use crate::types::SqlType;
 
 /// What Flink refuses, and how it is had here.
@@ -52,11 +53,19 @@ pub(super) fn check_windows(plan: &LogicalPlan) -> Result<()> {
 }
 
 /// # Errors
-/// If Flink does not aggregate values of this type, or not over a stream, or has no order in this function.
-pub(super) fn check_aggregate(call: &AggregateFunction, schema: &DFSchema, batch: bool) -> BindResult<()> {
+/// If a function does not take values of this type; or Flink does not aggregate them, not over a stream, or has no order in
+/// this function.
+pub(super) fn check_aggregate(call: &AggregateFunction, schema: &DFSchema, functions: &FunctionSet) -> BindResult<()> {
     let Some(argument) = call.params.args.first() else { return Ok(()) };
     let sql_type = SqlType::of_field(&*field_of(argument, schema)?);
     let name = call.func.name().to_uppercase();
+    if matches!(sql_type, SqlType::Bitmap | SqlType::Variant) && matches!(name.as_str(), "MIN" | "MAX") {
+        let error = Error::sql(format!("{name} compares values, and those of type {sql_type} have no order"));
+        return Err(wrap(error.at(super::error::span_in(argument))));
+    }
+    if functions.extensions() {
+        return Ok(());
+    }
     if let Some(sort) = call.params.order_by.first()
         && !matches!(name.as_str(), "ARRAY_AGG" | "JSON_ARRAYAGG")
     {
@@ -68,7 +77,7 @@ pub(super) fn check_aggregate(call: &AggregateFunction, schema: &DFSchema, batch
         SqlType::IntervalDayTime | SqlType::IntervalYearMonth | SqlType::Binary(_) | SqlType::Varbinary(_)
     );
     let refused = match name.as_str() {
-        "APPROX_COUNT_DISTINCT" if !batch => format!("{name} is over a stream"),
+        "APPROX_COUNT_DISTINCT" if !functions.is_batch() => format!("{name} is over a stream"),
         "MIN" | "MAX" if unordered => format!("{name} compares values of type {sql_type}"),
         _ if call.params.distinct && matches!(sql_type, SqlType::Row(_)) => {
             format!("{name}(DISTINCT …) is of a ROW")

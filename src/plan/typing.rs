@@ -130,9 +130,7 @@ pub(super) fn rewrite(part: Expr, schema: &DFSchema, functions: &FunctionSet) ->
             if let Some(filter) = &call.params.filter {
                 check_condition(filter, schema)?;
             }
-            if !functions.extensions() {
-                super::strict::check_aggregate(&call, schema, functions.is_batch())?;
-            }
+            super::strict::check_aggregate(&call, schema, functions)?;
             Transformed::no(Expr::AggregateFunction(call))
         }
         other => Transformed::no(other),

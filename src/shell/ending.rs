@@ -112,7 +112,12 @@ impl Source<'_> {
         if let Some(hint) = error.hint_text() {
             moved = moved.hint(hint);
         }
-        format!("{name}:{}:{}: {}", span.line, span.column, moved.render(self.text))
+        let mut text = format!("{name}:{}:{}: {}", span.line, span.column, moved.render(self.text));
+        for other in error.others() {
+            text.push('\n');
+            text += &self.render(other, line, statement);
+        }
+        text
     }
 }
 

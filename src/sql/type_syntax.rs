@@ -37,6 +37,8 @@ const NAMES: &[&str] = &[
     "TIMESTAMP_LTZ",
     "INTERVAL",
     "ARRAY",
+    "BITMAP",
+    "VARIANT",
     "MULTISET",
     "MAP",
     "ROW",
@@ -153,7 +155,9 @@ fn parse_base(parser: &mut Parser, depth: usize) -> Parse<SqlType> {
             SqlType::Map(Box::new(key), Box::new(value))
         }
         "ROW" => SqlType::Row(fields(parser, depth)?),
-        "RAW" | "VARIANT" | "BITMAP" | "STRUCTURED" | "DESCRIPTOR" => {
+        "BITMAP" => SqlType::Bitmap,
+        "VARIANT" => SqlType::Variant,
+        "RAW" | "STRUCTURED" | "DESCRIPTOR" => {
             return Err(refuse(&start, format!("the type {word} is not supported"), ""));
         }
         _ => {

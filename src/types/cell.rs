@@ -23,7 +23,7 @@ use arrow::datatypes::{
 use arrow::temporal_conversions::{MICROSECONDS, MILLISECONDS, NANOSECONDS};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 
-use super::SqlType;
+use super::{SqlType, write_bitmap};
 use crate::error::Result;
 
 /// How NULL prints: apart in a cell of its own, and inside an array, map or row.
@@ -177,6 +177,7 @@ enum Values<'a> {
     LargeText(&'a LargeStringArray),
     TextView(&'a StringViewArray),
     Bytes(&'a BinaryArray),
+    Bitmap(&'a BinaryArray),
     LargeBytes(&'a LargeBinaryArray),
     BytesView(&'a BinaryViewArray),
     Date(&'a [i32]),
@@ -264,6 +265,7 @@ fn bind_scalar<'a>(sql_type: &SqlType, column: &'a dyn Array, zone: crate::types
         DataType::Utf8 => Values::Text(column.as_string::<i32>()),
         DataType::LargeUtf8 => Values::LargeText(column.as_string::<i64>()),
         DataType::Utf8View => Values::TextView(column.as_string_view()),
+        DataType::Binary if *sql_type == SqlType::Bitmap => Values::Bitmap(column.as_binary::<i32>()),
         DataType::Binary => Values::Bytes(column.as_binary::<i32>()),
         DataType::LargeBinary => Values::LargeBytes(column.as_binary::<i64>()),
         DataType::BinaryView => Values::BytesView(column.as_binary_view()),
@@ -352,6 +354,7 @@ impl Values<'_> {
             Values::LargeText(values) => to.push_str(values.value(row)),
             Values::TextView(values) => to.push_str(values.value(row)),
             Values::Bytes(values) => write_bytes(values.value(row), to),
+            Values::Bitmap(values) => write_bitmap(values.value(row), to)?,
             Values::LargeBytes(values) => write_bytes(values.value(row), to),
             Values::BytesView(values) => write_bytes(values.value(row), to),
             Values::Date(values) => temporal::write_date(i64::from(values[row]), to),

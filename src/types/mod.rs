@@ -5,6 +5,7 @@
 //! `sql_type::TYPE_KEY`, so that it survives projections and views and is there when a cell prints.
 
 mod aggregate;
+mod bitmap;
 mod cell;
 mod conflict;
 mod frame;
@@ -18,6 +19,7 @@ mod watermark;
 mod window;
 
 pub use aggregate::{AggregateCall, AggregateFunction, Fraction, MiniBatch, ProgramAggregate};
+pub use bitmap::{read_bitmap, write_bitmap};
 pub use cell::{CellFormat, RowFormat};
 pub use conflict::OnConflict;
 pub use frame::{Frame, FrameBound, FrameCall, FrameFunction, FrameUnits};

@@ -8,6 +8,7 @@
 //! | `TIMESTAMP_LTZ(p)` | the same with zone `UTC`: an instant; the session's zone shows it |
 //! | `TIME(p)` | `Time32` in s or ms, `Time64` in µs or ns |
 //! | `INTERVAL YEAR TO MONTH`, `DAY TO SECOND` | `Interval(YearMonth)`, `Interval(MonthDayNano)` |
+//! | `BITMAP` / `VARIANT` | `Binary` / `Utf8` |
 //! | `ARRAY<t>` / `MULTISET<t>` / `MAP<k, v>` / `ROW<…>` | `List` / `Map` to `Int32` / `Map` / `Struct` |
 
 use std::collections::HashMap;
@@ -71,6 +72,10 @@ pub enum SqlType {
     Map(Box<RowField>, Box<RowField>),
     /// `ROW<a t, …>`
     Row(Vec<RowField>),
+    /// `BITMAP`: a set of 32-bit numbers
+    Bitmap,
+    /// `VARIANT`: a JSON value
+    Variant,
 }
 
 /// A component of a composite type: its name (where it has one), type and nullability.
@@ -102,8 +107,8 @@ impl SqlType {
             SqlType::Float => DataType::Float32,
             SqlType::Double => DataType::Float64,
             SqlType::Decimal(precision, scale) => DataType::Decimal128(*precision, *scale),
-            SqlType::Char(_) | SqlType::Varchar(_) => DataType::Utf8,
-            SqlType::Binary(_) | SqlType::Varbinary(_) => DataType::Binary,
+            SqlType::Char(_) | SqlType::Varchar(_) | SqlType::Variant => DataType::Utf8,
+            SqlType::Binary(_) | SqlType::Varbinary(_) | SqlType::Bitmap => DataType::Binary,
             SqlType::Date => DataType::Date32,
             SqlType::Time(precision) => match unit(*precision) {
                 small @ (TimeUnit::Second | TimeUnit::Millisecond) => DataType::Time32(small),
@@ -251,6 +256,8 @@ fn declared(text: &str, data_type: &DataType) -> Option<SqlType> {
         "VARCHAR" => SqlType::Varchar(arguments.parse().ok()?),
         "BINARY" => SqlType::Binary(arguments.parse().ok()?),
         "VARBINARY" => SqlType::Varbinary(arguments.parse().ok()?),
+        "BITMAP" => SqlType::Bitmap,
+        "VARIANT" => SqlType::Variant,
         "TIME" => SqlType::Time(arguments.parse().ok()?),
         "TIMESTAMP" => SqlType::Timestamp(arguments.parse().ok()?),
         "TIMESTAMP_LTZ" => SqlType::TimestampLtz(arguments.parse().ok()?),
@@ -295,6 +302,8 @@ impl fmt::Display for SqlType {
             SqlType::TimestampLtz(precision) => write!(f, "TIMESTAMP_LTZ({precision})"),
             SqlType::IntervalYearMonth => f.write_str("INTERVAL YEAR TO MONTH"),
             SqlType::IntervalDayTime => f.write_str("INTERVAL DAY TO SECOND"),
+            SqlType::Bitmap => f.write_str("BITMAP"),
+            SqlType::Variant => f.write_str("VARIANT"),
             SqlType::Array(element) => write!(f, "ARRAY<{element}>"),
             SqlType::Multiset(element) => write!(f, "MULTISET<{element}>"),
             SqlType::Map(key, value) => write!(f, "MAP<{key}, {value}>"),

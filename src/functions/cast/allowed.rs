@@ -34,6 +34,8 @@ fn castable(from: &SqlType, to: &SqlType) -> bool {
     match (from, to) {
         (Null, _) => true,
         (_, Null) => false,
+        (Variant, to) | (to, Variant) => *to == Variant,
+        (_, Bitmap) => *from == Bitmap,
         (_, Char(_) | Varchar(_)) => true,
         (Char(_) | Varchar(_), to) => {
             to.is_numeric()

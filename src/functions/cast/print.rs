@@ -12,7 +12,7 @@ use crate::functions::text_form::{
     boolean, write_date, write_day_time, write_decimal, write_double, write_float, write_integer, write_time,
     write_timestamp, write_year_month,
 };
-use crate::types::{RowField, SqlType, TimeZone};
+use crate::types::{RowField, SqlType, TimeZone, write_bitmap};
 
 /// Writes the text of a row, which must not be NULL.
 type Printer<'a> = Box<dyn FnMut(usize, &mut String) + 'a>;
@@ -86,7 +86,12 @@ pub(in crate::functions) fn printer<'a>(
             let scale = *scale;
             primitive!(Decimal128Type, |v, to| write_decimal(v, scale, to))
         }
-        SqlType::Char(_) | SqlType::Varchar(_) => {
+        SqlType::Bitmap => {
+            let values = array.as_binary::<i32>();
+            // Whatever made the column made bitmaps.
+            Box::new(|row, to| drop(write_bitmap(values.value(row), to)))
+        }
+        SqlType::Char(_) | SqlType::Varchar(_) | SqlType::Variant => {
             let values = array.as_string::<i32>();
             Box::new(|row, to| to.push_str(values.value(row)))
         }

@@ -10,12 +10,13 @@ use crate::functions::column::{booleans, primitives, texts};
 use crate::functions::function::{Arguments, Call, Entry, Typing};
 use crate::functions::parameter::Parameter::{self, Any, Array as List, Map, Text};
 use crate::functions::typing::common_type;
+use crate::functions::variant;
 use crate::types::SqlType;
 
 /// The entries of this file.
 pub(super) fn entries() -> Vec<Entry> {
     const ONE: &[&[Parameter]] = &[&[List], &[Map]];
-    const ITEM: &[&[Parameter]] = &[&[List, Any], &[Map, Any], &[Parameter::Row, Any]];
+    const ITEM: &[&[Parameter]] = &[&[List, Any], &[Map, Any], &[Parameter::Row, Any], &[Text, Any]];
     const JOIN: &[&[Parameter]] = &[&[List, Text], &[List, Text, Text]];
     vec![
         Entry::new(&["cardinality"], ONE, Typing::Fixed(SqlType::Int), cardinality),
@@ -94,6 +95,12 @@ fn item_type(arguments: &Arguments<'_>) -> Result<(SqlType, bool)> {
             let place = row_place(arguments, &fields)?;
             Ok((fields[place].sql_type.clone(), fields[place].nullable || arguments.fields[0].is_nullable()))
         }
+        SqlType::Variant if index.is_integer() || index.is_text() || index == SqlType::Null => {
+            Ok((SqlType::Variant, true))
+        }
+        SqlType::Variant => {
+            Err(Error::sql(format!("a VARIANT is accessed by a text or a whole number, not by {index}")))
+        }
         other => Err(Error::sql(format!("{other} has no elements"))),
     }
 }
@@ -111,6 +118,7 @@ fn item(call: &Call<'_>) -> Result<ArrayRef> {
     match call.arguments[0].data_type() {
         DataType::Map(..) => map_item(call),
         DataType::Struct(_) => row_item(call),
+        DataType::Utf8 => variant::item(call),
         _ => list_item(call),
     }
 }

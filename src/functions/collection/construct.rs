@@ -84,6 +84,9 @@ fn map_type(arguments: &Arguments<'_>) -> Result<(SqlType, bool)> {
         return Err(Error::sql("MAP needs keys and values in pairs"));
     }
     let (key, value) = (common(arguments, 0, 2, "keys of a MAP")?, common(arguments, 1, 2, "values of a MAP")?);
+    if key.sql_type == SqlType::Null {
+        return Err(Error::sql("the keys of a MAP are NULL, which has no type").hint("CAST(NULL AS type)"));
+    }
     Ok((SqlType::Map(Box::new(key), Box::new(value)), false))
 }
 

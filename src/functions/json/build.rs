@@ -220,6 +220,10 @@ fn member(call: &Call<'_>) -> Result<ArrayRef> {
 }
 
 fn string(call: &Call<'_>) -> Result<ArrayRef> {
+    if SqlType::of_field(&call.fields[0]) == SqlType::Variant {
+        let variants = call.text(0)?;
+        return texts(call, |row, to| variants.get(row).map(|json| to.push_str(json)));
+    }
     let mut member = Member::of(call, 0)?;
     texts(call, |row, to| {
         if member.is_null(row) {

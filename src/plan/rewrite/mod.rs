@@ -20,6 +20,7 @@
 //! | `LATERAL TABLE(f(x))`, a table function of the program | `UNNEST(f(x))` |
 //! | `JSON_VALUE(…)` and the like | as `functions` takes their clauses |
 
+mod bitmaps;
 mod joins;
 mod json;
 mod members;
@@ -37,7 +38,8 @@ use datafusion_common::ScalarValue;
 use sqlparser::ast::{
     AccessExpr, BinaryOperator, CaseWhen, DateTimeField, DictionaryField, DuplicateTreatment, Expr, Function,
     FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Interval, ObjectNamePart, Query, Select, Spanned,
-    Subscript, TableFactor, UnaryOperator, Value, ValueWithSpan, VisitMut, VisitorMut, WindowFrameBound, WindowType,
+    Subscript, TableFactor, UnaryOperator, Value, ValueWithSpan, VisitMut, VisitorMut, WindowFrameBound,
+    WindowFrameUnits, WindowType,
 };
 
 use sqlparser::ast::helpers::attached_token::AttachedToken;
@@ -312,6 +314,9 @@ impl Rewrite<'_> {
             for bound in std::iter::once(&mut frame.start_bound).chain(&mut frame.end_bound) {
                 if let WindowFrameBound::Preceding(Some(rows)) | WindowFrameBound::Following(Some(rows)) = bound {
                     self.restore(rows);
+                    if frame.units == WindowFrameUnits::Rows {
+                        whole_rows(rows)?;
+                    }
                 }
             }
         }
@@ -328,6 +333,10 @@ impl Rewrite<'_> {
             }
             return Ok(Expr::Function(call));
         }
+        if let Some(fold) = bitmaps::aggregate(&mut call, &name) {
+            return Ok(fold);
+        }
+        let FunctionArguments::List(list) = &mut call.args else { return Ok(Expr::Function(call)) };
         let renamed = match name.as_str() {
             "CURRENT_DATABASE" if list.args.is_empty() => return Ok(sql::text_literal(self.0.database)),
             "ROW" => "flink_row",
@@ -344,6 +353,18 @@ impl Rewrite<'_> {
             name.value = renamed.to_string();
         }
         Ok(Expr::Function(call))
+    }
+}
+
+/// # Errors
+/// If a frame of ROWS reaches by something else than a number of rows.
+fn whole_rows(bound: &Expr) -> Result<()> {
+    let whole = |text: &str| text.parse::<u64>().is_ok();
+    match bound {
+        Expr::Value(ValueWithSpan { value: Value::Number(text, _), .. }) if whole(text) => Ok(()),
+        other => Err(Error::sql("a frame of ROWS reaches by a whole number of rows")
+            .at(Span::from_ast(other.span()))
+            .hint("for example ROWS BETWEEN 2 PRECEDING AND CURRENT ROW")),
     }
 }
 
