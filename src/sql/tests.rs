@@ -276,6 +276,8 @@ fn types_read_and_print() {
         ),
         ("DECIMAL(39, 2)", "DECIMAL(38, 2)"),
         ("ROW<>", "ROW<>"),
+        ("VARIANT", "VARIANT"),
+        ("BITMAP NOT NULL", "BITMAP NOT NULL"),
     ] {
         let (sql_type, nullable) = parse_sql_type(text).unwrap_or_else(|error| panic!("{}", error.render(text)));
         assert_eq!(format!("{sql_type}{}", if nullable { "" } else { " NOT NULL" }), printed, "{text}");
@@ -290,7 +292,6 @@ fn types_read_and_print() {
         ("TIMESTAMP(10)", "must be from 0 to 9"),
         ("TIMESTAMP WITH TIME ZONE", "not supported"),
         ("ARRAY<INT", "found the end of the statement"),
-        ("VARIANT", "not supported"),
     ] {
         let error = parse_sql_type(text).expect_err(text).to_string();
         assert!(error.contains(words), "{text}: {error}");
