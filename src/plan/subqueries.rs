@@ -265,9 +265,11 @@ fn as_outer(expression: Expr, schema: &DFSchema) -> BindResult<(Expr, Vec<Expr>)
 
 fn single(subquery: Subquery, functions: &FunctionSet) -> BindResult<Expr> {
     let column = only_column(&subquery, "a subquery used as a value")?;
-    // Of a correlated subquery the library believes it only of an aggregate.
+    // Of a correlated subquery the library believes it only of an aggregate. An aggregate over nothing has no row while
+    // the query runs, and so its value may be NULL, even if it is a COUNT.
+    let may_be_null = subquery.subquery.schema().field(0).is_nullable();
     let proven = match subquery.outer_ref_columns.is_empty() {
-        true => subquery.subquery.max_rows().is_some_and(|rows| rows <= 1),
+        true => may_be_null && subquery.subquery.max_rows().is_some_and(|rows| rows <= 1),
         false => aggregates_everything(&subquery.subquery),
     };
     let joinable = |plan: &LogicalPlan| match subquery.outer_ref_columns.is_empty() || joins_by_equality(plan) {

@@ -306,21 +306,24 @@ fn condition(when: &Expr, schema: &DFSchema) -> BindResult<()> {
     }
 }
 
-/// `IN`; over FLOAT and DOUBLE, whose equality is ours, as one comparison for each value.
+/// `IN`, with one comparison for each value that is no plain constant: where the library merges lists, it takes members
+/// that are written differently for different values, and forgets that a NULL among them makes the answer unknown. Over
+/// FLOAT and DOUBLE the equality of zeros and NaN is ours.
 fn one_of(all: Vec<Expr>, negated: bool, schema: &DFSchema, functions: &FunctionSet) -> BindResult<Expr> {
-    let (all, common) = to_common_type(all, schema, functions, "the values of IN")?;
+    let (all, _) = to_common_type(all, schema, functions, "the values of IN")?;
     let mut all = all.into_iter();
     let Some(expr) = all.next() else { return datafusion_common::internal_err!("IN lost its operand") };
-    if !matches!(common, SqlType::Float | SqlType::Double) {
-        return Ok(Expr::InList(InList::new(Box::new(expr), all.collect(), negated)));
-    }
-    // Numbers that are neither zero nor NaN equal as their bits do.
     let plain = |value: &Expr| match value {
+        // Numbers that are neither zero nor NaN equal as their bits do.
         Expr::Literal(ScalarValue::Float32(Some(value)), _) => *value != 0.0 && !value.is_nan(),
         Expr::Literal(ScalarValue::Float64(Some(value)), _) => *value != 0.0 && !value.is_nan(),
+        Expr::Literal(value, _) => !value.is_null(),
         _ => false,
     };
     let (plain, others): (Vec<Expr>, Vec<Expr>) = all.partition(plain);
+    if others.is_empty() {
+        return Ok(Expr::InList(InList::new(Box::new(expr), plain, negated)));
+    }
     let mut tests = others
         .into_iter()
         .map(|value| compare(Operator::Eq, expr.clone(), value, schema, functions))
