@@ -121,6 +121,8 @@ struct Progress {
     /// When held results are next let out, and the last cut at which they were.
     next_point: Option<Instant>,
     last_cut: Cut,
+    /// Sources that have not sent it on yet.
+    passing: usize,
 }
 
 impl Coordinator {
@@ -142,6 +144,7 @@ impl Coordinator {
             next_id: 1,
             next_point: self.visibility.map(|interval| Instant::now() + interval),
             last_cut: Cut::default(),
+            passing: 0,
         };
         loop {
             self.start_if_due(&mut progress)?;
@@ -153,6 +156,7 @@ impl Coordinator {
                     // All tasks are gone: one has failed, and whoever joins them has its error.
                     None => std::future::pending().await,
                     Some(Report::Ended) => progress.ended += 1,
+                    Some(Report::Passed) => progress.passing = progress.passing.saturating_sub(1),
                     Some(Report::Ack(ack)) => {
                         if self.acknowledge(&mut progress, *ack)
                             && let Some(ending) = self.complete(&mut progress).await?
@@ -218,14 +222,19 @@ impl Coordinator {
         Ok(())
     }
 
-    /// Sends a cut on its way at which results become visible. It waits for nobody's answer.
+    /// Sends a cut on its way at which results become visible: one at a time, so that none queue up before a source that
+    /// is held up.
     fn let_out_if_due(&self, progress: &mut Progress) {
         let now = Instant::now();
         let Some(interval) = self.visibility.filter(|_| progress.next_point.is_some_and(|due| due <= now)) else {
             return;
         };
         progress.next_point = Some(now + interval);
+        if progress.passing > 0 {
+            return;
+        }
         progress.last_cut.point += 1;
+        progress.passing = self.source_tasks.len();
         for task in &self.source_tasks {
             // A task that is gone has failed; its error is on the way.
             let _ = self.tasks[*task].send(CutRequest { cut: progress.last_cut, stop: false });

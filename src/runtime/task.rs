@@ -49,6 +49,8 @@ pub struct CutRequest {
 pub enum Report {
     /// A task's part of a checkpoint.
     Ack(Box<Ack>),
+    /// A source has sent a cut between two checkpoints on its way.
+    Passed,
     /// All input of the task has been processed.
     Ended,
 }
@@ -303,6 +305,9 @@ impl Body {
         positions: Vec<SplitPosition>,
     ) -> Result<(), Stop> {
         self.cut(request.cut, Some((uid.to_owned(), positions))).await?;
+        if request.cut.checkpoint().is_none() {
+            drop(self.reports.send(Report::Passed));
+        }
         crash_point("barrier_injected");
         if request.stop {
             // Rows behind the last barrier would be written and never committed.
@@ -455,8 +460,9 @@ impl Body {
         drop(self.reports.send(Report::Ended));
         // Requests whose barriers came in time are known; those that no barrier can bring any more are answered here.
         while let Some(request) = self.requests.recv().await {
-            if let Some(id) = request.cut.checkpoint() {
-                self.checkpoint(id, positions.clone(), false).await?;
+            match request.cut.checkpoint() {
+                Some(id) => self.checkpoint(id, positions.clone(), false).await?,
+                None => drop(self.reports.send(Report::Passed)),
             }
         }
         Ok(())
